@@ -55,7 +55,7 @@ def first_result(*, schedule: Schedule) -> Sample:
                 client.send_rows([b"first"])
                 while not any(path.stat().st_size for path in results.glob("*/*.jsonl")):
                     assert time.perf_counter() - begun < S_MAX, (
-                        f"no result after {S_MAX} s: {running.obituary()}"
+                        f"no result after {S_MAX} s: {running.describe_end()}"
                     )
                     time.sleep(_POLL_S)
             seconds = time.perf_counter() - begun

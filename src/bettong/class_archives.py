@@ -1,13 +1,13 @@
-"""Class-data archives: what a JVM of ours loads at its start, parsed and verified once, at setup.
+"""Class-data archives: the classes that a JVM loads at its start, parsed and verified once, at setup.
 
-`bettong_processor.recording`, which `bettong setup` and `make setup` call, makes them. Java takes an archive only when
-it was made by this very Java from these very jars; else it loads the classes as ever, and says so. So an archive never
-changes what happens, only how long it takes. The rule: JEP 350, Dynamic CDS Archives.
+`bettong_processor.recording`, which `bettong setup` and `make setup` call, records them. Java uses an archive only if
+the same Java recorded it from the same jars; otherwise it loads the classes as usual, with a warning. So an archive
+changes only how long a start takes. The rule: JEP 350, Dynamic CDS Archives.
 
-Java moves a whole archive to a random address, so all of it becomes memory of that Java's own, used or not. Hence one
-for each schedule of Spark's: what plans and runs queries is two thirds of Spark, and `resident` has no use for it.
+Java relocates an archive as a whole to a random address, so all of it becomes private memory, used or not. Hence each
+schedule has its own archive: two thirds of Spark plan and run queries, which `resident` does not need.
 
-A change of the class path of Kafka or Spark needs a new VERSION; then every tree records its archives again.
+A change of Kafka's or Spark's class path needs a new VERSION; then every tree records its archives again.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ NAMES = (KAFKA, RESIDENT, MICRO_BATCH)
 
 
 def archive(name: str) -> Path:
-    """Where the archive of one of NAMES lies in this environment."""
+    """The path of an archive, one of NAMES, in this environment."""
     return SHARE / "java" / f"{name}-{VERSION}.jsa"
 
 
 def missing() -> int:
-    """How many of them are not there, or were made by another Java or from other jars: those are of no use."""
+    """How many archives do not exist, or are useless because another Java or other jars made them."""
     mark = archive(KAFKA).with_name("made_by")
     if not mark.exists() or mark.read_text() != _maker():
         return len(NAMES)
@@ -38,12 +38,12 @@ def missing() -> int:
 
 
 def sign() -> None:
-    """Writes down what has made the archives, for `missing`."""
+    """Records which Java and jars made the archives, for `missing`."""
     archive(KAFKA).with_name("made_by").write_text(_maker())
 
 
 def _maker() -> str:
-    """A digest of the Java, and of the jars as Java knows them: by their sizes and times."""
+    """A digest of the Java, and of the jars as Java identifies them: by size and modification time."""
     java = find_java(os.environ)
     parts = [str(java.program), java.version] if java is not None else []
     for jar in (*sorted(BROKER_JARS.glob("*.jar")), *sorted(CONNECTOR_JARS.glob("*.jar"))):
@@ -57,11 +57,11 @@ def _maker() -> str:
 
 
 def reading(name: str) -> tuple[str, ...]:
-    """The options of a JVM that starts from an archive; none when there is no archive."""
+    """The options with which a JVM starts from an archive; empty when there is no archive."""
     path = archive(name)
     return (f"-XX:SharedArchiveFile={path}",) if path.exists() else ()
 
 
 def recording(name: str) -> dict[str, str]:
-    """The environment in which a JVM writes the archive when it ends, of all classes that it has loaded."""
+    """The environment in which a JVM, when it ends, archives all classes that it has loaded."""
     return {"JDK_JAVA_OPTIONS": shlex.quote(f"-XX:ArchiveClassesAtExit={archive(name)}")}

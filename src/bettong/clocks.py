@@ -1,7 +1,8 @@
-"""Two clocks, so that a wrong one does little harm: this machine's, and Redis', which all machines know.
+"""Combines two clocks, so that a wrong one does little harm: this machine's, and Redis', which all machines share.
 
-A log clock never goes back. So a machine that is a day ahead would end what has a day to live, and what comes next
-would live too long. With two clocks that takes both to be ahead; one that is behind only makes things late.
+A log clock never goes back. So a machine that is a day ahead would expire whatever has a TTL of a day, and what is
+written afterwards would live too long. With two clocks both would have to be ahead; one that is behind only causes
+delays.
 """
 
 import time
@@ -9,26 +10,26 @@ from collections.abc import Callable
 
 from bettong.logs import Logger
 
-# Clocks that NTP keeps differ by less, and Redis' clock as known here is older by the time of its answer.
+# Clocks that NTP synchronizes differ by less; Redis' time as known here is late by the latency of its response.
 _AHEAD_NS_MAX = 1_000_000_000
-# Clocks that differ by more are logged: somebody has to set one of them.
+# A larger difference is logged: an operator has to set one of the clocks.
 _APART_NS_MAX = 60 * 1_000_000_000
 
 
 class CarriedClock:
-    """Another machine's clock as it was heard of last, and what has passed here since. From any thread."""
+    """Another machine's clock: its last reported time plus the time that has passed here since. Thread-safe."""
 
     def __init__(self, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._monotonic_ns = monotonic_ns
         self._heard: tuple[int, int] | None = None
 
     def hear(self, at_ns: int) -> None:
-        """It is there now, Unix ns."""
+        """Sets the other clock's current time, Unix ns."""
         self._heard = at_ns, self._monotonic_ns()
 
     @property
     def now_ns(self) -> int | None:
-        """Unix ns; None before it was heard of."""
+        """Unix ns; None before the first `hear`."""
         if self._heard is None:
             return None
         at_ns, heard_ns = self._heard
@@ -38,7 +39,7 @@ class CarriedClock:
 class CheckedClock:
     """This machine's clock; Redis' while the machine is more than a second ahead of it.
 
-    From any thread; several may log at once that the two differ.
+    Thread-safe, but several threads may log at once that the two differ.
     """
 
     def __init__(self, machine_ns: Callable[[], int], log: Logger) -> None:
@@ -47,7 +48,7 @@ class CheckedClock:
         self._is_apart = False
 
     def now_ns(self, redis_ns: int) -> int:
-        """Unix ns, where Redis' clock is at `redis_ns` now."""
+        """Unix ns. `redis_ns`: Redis' clock now."""
         machine_ns = self.machine_ns()
         is_apart = abs(machine_ns - redis_ns) > _APART_NS_MAX
         if is_apart and not self._is_apart:

@@ -1,4 +1,4 @@
-"""What is closed on leaving a `with` block."""
+"""Base class of context managers that are closed on leaving the `with` block."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,11 +6,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """A context manager that is itself, and is closed at its end, however it ends."""
+    """A context manager that enters as itself, and is closed when the block ends, however it ends."""
 
     @abstractmethod
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Releases its resources."""
 
     def __enter__(self) -> Self:
         return self

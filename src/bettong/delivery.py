@@ -1,25 +1,25 @@
 """The delivery rule: what makes results effectively once.
 
-Every consumer of frames (a step, a receiver, a subscriber) keeps the highest sequence that it has taken from
-each origin, and saves that table in the same object as its state. With
+Every consumer of frames (a step, a receiver, a subscriber) keeps the highest sequence that it has accepted from each
+origin, and saves that table in the same object as its state. With
 
-    previous <= highest[origin] < sequence        the frame is taken, highest[origin] = sequence
+    previous <= highest[origin] < sequence        the frame is accepted, highest[origin] = sequence
     sequence <= highest[origin]                   a duplicate: a retry, a replay, a zombie
-    previous >  highest[origin]                   a gap: an earlier frame was lost on its way
+    previous >  highest[origin]                   a gap: an earlier frame was lost
 
-Duplicates and gaps are skipped and counted. A gap heals: its origin was never acknowledged past it, so both
-frames come again. OPEN carries a sequence up to which all of an origin's frames for this partition lie in the log
-before it: `highest = max(highest, previous)`. END says the same, and that nobody sends anything new under that origin.
+Duplicates and gaps are skipped and counted. A gap heals: its origin got no acknowledgement past it, so both frames are
+sent again. OPEN carries a sequence up to which all of an origin's frames for this partition are in the log before it:
+`highest = max(highest, previous)`. END carries the same, and means that the origin sends nothing new.
 
-An origin is forgotten when it was silent for long, by the age of the table and not by a clock:
+An origin is forgotten after a long silence, measured by the age of the table and not by a clock:
 
     age += min(max(0, ingest_ns - clock), AGE_STEP_NS)        with each record; then clock = max(clock, ingest_ns)
 
-So a clock that is set forward by days ages a table by a second, and an origin lives for REMEMBERED_RECORDS records at
-least, whatever the clocks of senders say: a sender that sees the offsets of its records needs no clock to know that
-it was not forgotten. A clock that is far ahead holds the age up only until BEHIND_MAX records did not reach it.
+So a clock that is set forward by days ages a table by a second, and an origin is kept for at least REMEMBERED_RECORDS
+records, whatever the senders' clocks: a sender knows from the offsets of its records, without a clock, that it was not
+forgotten. A clock that was far ahead stops the age only until BEHIND_MAX records in a row are behind it.
 
-Pure: no clock, no I/O. Everything that decides what is forgotten is part of the table, so a replay forgets alike.
+Pure: no clock, no I/O. All that decides what is forgotten is part of the table, so a replay forgets the same origins.
 """
 
 from collections.abc import Mapping
@@ -28,37 +28,37 @@ from enum import Enum
 
 from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber
 
-# A client silent for this long is forgotten, so that the table stays bounded by the clients of a day. Origins of
-# stages are never forgotten: they are as few as the application has partitions, they cannot open again, and a
-# stage may well have nothing to say to one partition for days.
+# A client that is silent for this long is forgotten, so that the table is bounded by the clients of a day. Origins of
+# stages are never forgotten: there are only as many as partitions, they cannot open again, and a stage may have no
+# output for a partition for days.
 ORIGIN_TTL_NS = 24 * 3600 * 1_000_000_000
 
-# What one record ages a table at most. Small, so that a jump of a clock counts for little and an origin outlives many
+# The most that one record ages a table. Small, so that a clock's jump has little effect and an origin outlives many
 # records; not smaller, so that a partition with a record a second still forgets within a day or two.
 AGE_STEP_NS = 1_000_000_000
 
-# Between two records of an origin with fewer others than these in between, nobody forgets it.
+# An origin is not forgotten if fewer records of others than these lie between two of its own.
 REMEMBERED_RECORDS = ORIGIN_TTL_NS // AGE_STEP_NS
 
-# An origin that has ended is kept for this long, so that late records of it are known to be duplicates: five times
-# as long as the log's writer tries to append one (its delivery timeout is 2 min).
+# An origin that has ended is kept for this long, so that its late records are recognized as duplicates: five times the
+# producer's delivery timeout of 2 min.
 ENDED_TTL_NS = 600 * 1_000_000_000
 
-# So many records in a row below the table's clock: it is the clock that was wrong. Where clocks differ for long, the
-# table ages by a second more for so many records, so it takes 86 million of them to forget for no other reason.
+# After this many records in a row behind the table's clock, the clock was wrong and is set back. While clocks differ,
+# that ages the table by an extra second each time, so it takes 86 million records to forget an origin by it.
 BEHIND_MAX = 1_000
 
-# Origins whose gap is noted, for people to see. With more of them the oldest show as much.
+# Origins whose gap is kept for people to see. Of more of them, the oldest suffice.
 GAPS_MAX = 64
 
-# A sweep is a pass over the table, or over what has ended: once every 1/16 of the time to live, which is a multiple for
-# the longer one.
+# A sweep is a pass over the table, or over its ended origins, every 1/16 of the TTL; the longer TTL is a multiple of
+# the shorter.
 _SWEEPS_PER_TTL = 16
 _SWEEP_NS = ENDED_TTL_NS // _SWEEPS_PER_TTL
 
 
 class Verdict(Enum):
-    """What the rule says of a frame."""
+    """The rule's result for a frame."""
 
     TAKE = "take"
     DUPLICATE = "duplicate"
@@ -66,7 +66,7 @@ class Verdict(Enum):
 
 
 def judge(highest: SequenceNumber, *, sequence: SequenceNumber, previous: SequenceNumber) -> Verdict:
-    """The rule for one data frame, given the highest sequence taken from its origin (0: none)."""
+    """The rule for one data frame, given the highest sequence accepted from its origin (0: none)."""
     if sequence <= highest:
         return Verdict.DUPLICATE
     if previous > highest:
@@ -75,13 +75,13 @@ def judge(highest: SequenceNumber, *, sequence: SequenceNumber, previous: Sequen
 
 
 def is_client(origin: Origin) -> bool:
-    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
+    """Whether it is a client's, `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
     return origin.count("/") == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Frame `sequence` was skipped, for `previous` did not come before it; `age_ns`: when its origin last sent."""
+    """Frame `sequence` was skipped, for `previous` had not arrived; `age_ns`: the age when its origin last sent."""
 
     origin: Origin
     sequence: SequenceNumber
@@ -91,11 +91,11 @@ class Gap:
 
 @dataclass(slots=True)
 class DeliveryTable:
-    """`highest[origin]`, and the age at which each origin was last heard of, or ended: it is in one of the two.
+    """`highest[origin]`, and the age at which each origin last sent, or ended: an origin is in one of these two.
 
-    `gaps` decides nothing, and is saved so that people see it whoever folds next: the first frame of each origin that
-    waits for one that was lost, the oldest first. One whose origin sends no more for ENDED_TTL_NS is of a client that
-    died, and nobody waits for it.
+    `gaps` has no effect on the rule; it is saved so that people still see it after another worker takes over: for each
+    origin the first frame that waits for a lost one, the oldest first. A gap is dropped when its origin has sent
+    nothing for ENDED_TTL_NS: its client has died.
     """
 
     highest: dict[Origin, SequenceNumber] = field(default_factory=dict)
@@ -108,13 +108,13 @@ class DeliveryTable:
 
     @classmethod
     def of(cls, highest: Mapping[Origin, SequenceNumber]) -> "DeliveryTable":
-        """A table that starts from known sequences, as a position carries them."""
+        """A table that starts from known sequences, such as those of a position."""
         return cls(highest=dict(highest))
 
     def take(
         self, origin: Origin, *, sequence: SequenceNumber, previous: SequenceNumber, now_ns: int
     ) -> Verdict:
-        """Judges a data frame and, when it is to be taken, notes it. `now_ns`: its `ingest_ns`."""
+        """Applies the rule to a data frame, and updates the table if it is accepted. `now_ns`: its `ingest_ns`."""
         verdict = judge(self.highest.get(origin, NO_SEQUENCE), sequence=sequence, previous=previous)
         if verdict is Verdict.TAKE:
             self.highest[origin] = sequence
@@ -125,23 +125,23 @@ class DeliveryTable:
         return verdict
 
     def open(self, origin: Origin, *, acknowledged: SequenceNumber, now_ns: int) -> None:
-        """Notes that all of the origin's frames up to `acknowledged` lie in the log before this record."""
+        """Notes that all of the origin's frames up to `acknowledged` are in the log before this record."""
         self.highest[origin] = max(self.highest.get(origin, NO_SEQUENCE), acknowledged)
         self.ended_ns.pop(origin, None)
         self._hear(origin, now_ns)
 
     def end(self, origin: Origin, *, acknowledged: SequenceNumber, now_ns: int, kept: bool = False) -> None:
-        """Notes that the origin has sent its last frame, `acknowledged`; what is late is still reported for a while.
+        """Notes that the origin has sent its last frame, `acknowledged`; keeps it for a while, for late duplicates.
 
-        `kept`: for as long as of an origin that was silent since, for its frames may be sent again. Nothing ends for
-        who has taken later frames: then another session goes on.
+        `kept`: keeps it as long as a silent origin, for its frames may be sent again. Does nothing if later frames were
+        accepted: then another session of the origin continues.
         """
         ends = self.highest.get(origin, acknowledged + 1) <= acknowledged
         if ends:
             self.highest[origin] = acknowledged
         self._hear(origin, now_ns)
         if ends:
-            # Of an END that comes again, the origin may have been forgotten just now.
+            # On a repeated END, `_hear` may just have forgotten the origin.
             self.highest[origin] = acknowledged
             self.heard_ns.pop(origin, None)
             self.ended_ns[origin] = self.age_ns + (ORIGIN_TTL_NS - ENDED_TTL_NS if kept else 0)
@@ -186,7 +186,7 @@ class DeliveryTable:
                 self.clock_ns, self.behind = now_ns, 0
 
     def _sweep(self, before_ns: int) -> None:
-        """Runs when the age, `before_ns` until now, has come to another multiple of the shorter time."""
+        """Runs when the age, which was `before_ns`, has passed a multiple of the shorter interval."""
         self._forget(self.ended_ns, ENDED_TTL_NS)
         oldest_ns = self.age_ns - ENDED_TTL_NS
         self.gaps = {name: gap for name, gap in self.gaps.items() if gap.age_ns >= oldest_ns}

@@ -69,11 +69,11 @@ class SettingsError(BettongError):
 
 
 class PasswordError(SettingsError):
-    """The file of a password cannot be read. A service ends at its start; what began with one waits for it."""
+    """The file of a password cannot be read. A service that starts ends; one that runs waits for the file."""
 
 
 class FrameError(BettongError):
-    """Bytes that are no frame, or a frame that breaks the contract in `protos/bettong/v1/frame.proto`."""
+    """Bytes that are not a frame, or a frame that violates the contract in `protos/bettong/v1/frame.proto`."""
 
 
 class SchemaError(BettongError):
@@ -85,13 +85,13 @@ class SnapshotError(BettongError):
 
 
 class StateChangedError(SnapshotError):
-    """A saved state was made by another version of the application: an operator has to say what becomes of it."""
+    """A saved state was made by another version of the application: an operator must decide what to do with it."""
 
     exit_code = 3
 
 
 class LogError(BettongError):
-    """The log cannot do what is asked of it."""
+    """The log cannot do what is requested."""
 
     exit_code = 5
 
@@ -101,7 +101,7 @@ class LogUnavailableError(LogError):
 
 
 class LogTruncatedError(LogError):
-    """Records that a fold needs are missing from the log. The stage stops rather than go on wrongly."""
+    """Records that a fold needs are missing from the log. The stage stops rather than produce wrong results."""
 
     exit_code = 9
 
@@ -109,7 +109,7 @@ class LogTruncatedError(LogError):
 class PoisonError(BettongError):
     """A computation with `on_error="stop"` cannot process a message. The same code would fail on it again.
 
-    `index`: of the message in its frame; -1 where a timer fired and no message led to it.
+    `index`: of the message in its frame; -1 for a timer, which no message triggered.
     """
 
     exit_code = 8
@@ -128,13 +128,13 @@ class StoreError(BettongError):
 
 
 class DeadlyStateError(StoreError):
-    """Workers die of restoring a state. Its partition waits; the text says what to do."""
+    """Restoring a state kills workers. Its partition waits; the text names the remedy."""
 
 
 class ReferenceLostError(StoreError):
-    """A version of a reference table that messages of the log see is not in the store, or is damaged there."""
+    """A version of a reference table that messages in the log use is missing from the store, or damaged."""
 
-    exit_code = 9  # as for records that are gone: what else a store fails at passes, and is tried again
+    exit_code = 9  # as for missing records: other errors of a store are transient, and retried
 
 
 class StoreUnavailableError(StoreError):
@@ -146,7 +146,7 @@ class SupersededError(StoreError):
 
 
 class ReferenceLoadError(BettongError):
-    """`load()` of a reference table has failed, or has given what is no such table. It may succeed later."""
+    """`load()` of a reference table has failed, or has returned something else. It may succeed later."""
 
 
 class ClientError(BettongError):
@@ -162,11 +162,11 @@ class RefusedError(ClientError):
 
 
 class CaseError(BettongError):
-    """A case of a test is wrong: an unknown source, a message of another class, time that goes back."""
+    """A test case is wrong: an unknown source, a message of another class, time that goes back."""
 
 
 class NotAtRestError(BettongError):
-    """An application runs, has not folded all of its log, or has clients of whose frames some may have come in part."""
+    """An application runs, has not folded all of its log, or has clients whose frames may be in the log in part."""
 
 
 class LabError(BettongError):
@@ -174,7 +174,7 @@ class LabError(BettongError):
 
 
 class LateError(LabError):
-    """What was sent did not come out in time."""
+    """Results of sent messages did not arrive in time."""
 
 
 class LocalError(BettongError):
@@ -184,17 +184,17 @@ class LocalError(BettongError):
 
 
 class ClusterError(BettongError):
-    """A Kubernetes cluster cannot be reached, does not allow a call, or has not what was asked for."""
+    """A Kubernetes cluster cannot be reached, does not allow a call, or lacks what was requested."""
 
     exit_code = 11
 
 
 class ClusterUnavailableError(ClusterError):
-    """A cluster did not answer. What was asked of it last may be done: look."""
+    """A cluster did not answer. It may have executed the last request: check it."""
 
 
-# A process that ends with one of these would end with it again, were it only started again: the same code,
-# settings and log lead to the same end. An operator has to act.
+# A process that ends with one of these would do so again after a restart, with the same code, settings and log. An
+# operator must act.
 FINAL_ERRORS: tuple[type[BettongError], ...] = (
     ApplicationError,
     LogTruncatedError,

@@ -1,4 +1,4 @@
-"""What event time waits for in a partition, and what waits for event time there, as it travels in a live record."""
+"""Progress of event time in a partition, for its live record: what holds the watermark, and what waits for it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from bettong.identifiers import Origin
 
-# Of a record: an input or a computation more than these is left out.
+# Bounds of a record; further inputs and computations are omitted.
 INPUTS_MAX = 32
 DUE_MAX = 32
 
 
 class DueKind(StrEnum):
-    """What of a computation waits for the watermark."""
+    """The part of a computation that waits for the watermark."""
 
     WINDOW = "window"
     SESSION = "session"
@@ -27,11 +27,10 @@ class DueKind(StrEnum):
 class InputProgress:
     """The origins of one producer (`identifiers.producer_of`) that a partition reads: clients, or partitions.
 
-    `live`: how many count; `awaited`: how many partitions of the stage before have not been heard of. `origin` is the
-    one that has come least far, one that is awaited before all others, "" for none; `watermark_ns`: how far, 0 while
-    that is unknown. `heard_ns` and `moved_ns`: the log clock when it was heard of last, and when its watermark rose
-    last; 0 for before this worker took the partition over. `idle_ns`: for how long it counts after it was heard of;
-    None: for ever.
+    `live`: how many count; `awaited`: how many partitions of the previous stage have sent nothing yet. `origin`: the
+    one with the lowest watermark, preferably one that is awaited; "" for none. `watermark_ns`: its watermark, 0 while
+    unknown. `heard_ns` and `moved_ns`: the log clock when it last sent, and when its watermark last rose; 0 if that was
+    before this worker acquired the partition. `idle_ns`: for how long it counts after it last sent; None: for ever.
     """
 
     producer: str
@@ -46,9 +45,9 @@ class InputProgress:
 
 @dataclass(frozen=True, slots=True)
 class DueComputation:
-    """The first thing of a computation that happens when the watermark is at `due_ns`, or some time before it does.
+    """The first event of a computation that waits for the watermark: due at `due_ns`, or some time after that.
 
-    `start_ns` and `end_ns`: of a window on a grid, else None.
+    `start_ns` and `end_ns`: of an aligned window, else None.
     """
 
     computation: str
@@ -60,7 +59,7 @@ class DueComputation:
 
 @dataclass(frozen=True, slots=True)
 class EventProgress:
-    """Of a partition, when its log clock was at `log_ns`. `due`: the soonest first."""
+    """The progress of a partition when its log clock was at `log_ns`. `due`: the soonest first."""
 
     log_ns: int
     inputs: tuple[InputProgress, ...] = ()
@@ -91,7 +90,7 @@ class EventProgress:
 
     @classmethod
     def found(cls, text: str) -> EventProgress | None:
-        """What a live record says; None for nothing, and for what is none."""
+        """Parses a live record's text; None if it is empty or invalid."""
         try:
             return cls.parse(text)
         except ValueError:
@@ -131,7 +130,7 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    """A number of 64 bits, as times and counts are."""
+    """A signed 64-bit integer, such as a time or a count."""
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise TypeError(f"a number that is {str(value)[:40]!r}")
     return value

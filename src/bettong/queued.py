@@ -1,4 +1,4 @@
-"""Who waits, as clients and subscribers are named in live records: a list of those that have it worst, as one text."""
+"""Lists of the clients and subscribers that wait longest, as text for live records."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# Of each service so many are named; all count in the other metrics.
+# How many a service lists; the other metrics count all.
 NAMED_MAX = 20
 
 
 class ClientCredits(NamedTuple):
-    """A client of a sender, by its stream. `in_flight`: its frames that have no receipt. `waited_s`: without credit."""
+    """A client of a sender, by its stream. `in_flight`: frames without a receipt. `waited_s`: time without credit."""
 
     stream: str
     credits: int
@@ -22,7 +22,7 @@ class ClientCredits(NamedTuple):
 class SubscriberQueue(NamedTuple):
     """A subscriber of a sink. `stalled_s`: for how long it has not read `waiting_bytes` that were sent to it.
 
-    `lag`: records that it has not been sent; None while nobody knows where the log ends.
+    `lag`: records that were not sent to it yet; None while the end of the log is unknown.
     """
 
     sink: str
@@ -33,17 +33,17 @@ class SubscriberQueue(NamedTuple):
 
 
 def clients_first(each: ClientCredits) -> tuple[float, float, str]:
-    """Orders clients: least credit first, of those without who has been so for longest."""
+    """A sort key: least credit first, then the longest time without credit."""
     return each.credits, -each.waited_s, each.stream
 
 
 def subscribers_first(each: SubscriberQueue) -> tuple[float, float, str, str]:
-    """Orders subscribers: who has stalled for longest first, then who is furthest behind."""
+    """A sort key: the longest stalled first, then the largest lag."""
     return -each.stalled_s, -(each.lag or 0), each.sink, each.address
 
 
 def clients_text(found: Iterable[ClientCredits]) -> str:
-    """Those with least credit: for a live record."""
+    """The clients with least credit, for a live record."""
     return _text(sorted(found, key=clients_first))
 
 
@@ -56,7 +56,7 @@ def clients_in(text: str) -> list[ClientCredits]:
 
 
 def subscribers_text(found: Iterable[SubscriberQueue]) -> str:
-    """Those that have stalled for longest, then those that are furthest behind: for a live record."""
+    """The subscribers that have stalled longest, then those with the largest lag, for a live record."""
     return _text(sorted(found, key=subscribers_first))
 
 

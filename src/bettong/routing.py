@@ -1,12 +1,12 @@
-"""Which partition a key belongs to, and the split of columns by key in one pass.
+"""Assigns keys to partitions, and splits columns by key in one pass.
 
-A partition is `fnv1a64(bytes of the key), finished by a 64-bit mix, modulo the number of partitions`. The bytes
-of a key are its UTF-8 text, its bytes without trailing NUL, or its integer as 8 bytes little-endian; of a tuple, for
-each part the number of its bytes as 4 bytes little-endian, then these. So a
-key goes to the same partition whether it comes from a column, from a function, or from another language.
+A partition is `fnv1a64(bytes of the key), finished by a 64-bit mix, modulo the number of partitions`. The bytes of a
+key are its UTF-8 text, its bytes without trailing NUL, or its integer as 8 bytes little-endian; of a tuple, for each
+part its length in bytes as 4 bytes little-endian, then its bytes. So a key has the same partition whether it comes from
+a column, from a function, or from another language.
 
-FNV-1a: RFC 9923. The mix is the finalizer of MurmurHash3 (public domain, A. Appleby): FNV's low bits alone
-are too even for short keys. Ours because no library hashes a whole column of short keys in one call.
+FNV-1a: RFC 9923. The mix is the finalizer of MurmurHash3 (public domain, A. Appleby): FNV's low bits alone are poorly
+distributed for short keys. Implemented here because no library hashes a whole column of short keys in one call.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def partition_of(key: KeyValue, partitions: int) -> int:
 def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
     """The partition of each row, by a field or a function of the message.
 
-    What the function raises passes through; a key that is no key's type is a TypeError.
+    Errors of the function pass through; a key of a type that keys cannot have is a TypeError.
     """
     if isinstance(key, str):
         return _partitions_of_field(columns, key, partitions)
@@ -60,7 +60,7 @@ def _partitions_of_field(columns: Columns, name: str, partitions: int) -> Array:
     field, column = columns.schema.fields[index], columns.columns[index]
     if isinstance(column, pa.Array):
         content, offsets = _ranges(column)
-        # As bytes of a fixed width may be: the same key, the same partition.
+        # Trailing NULs are ignored, as in bytes of a fixed width, so that equal keys have the same partition.
         padded = field.kind is Kind.BYTES
         return np.asarray(_hash_ranges(content, offsets, partitions, padded))
     if field.kind in (Kind.INT, Kind.BOOL):
@@ -69,7 +69,7 @@ def _partitions_of_field(columns: Columns, name: str, partitions: int) -> Array:
 
 
 def _partitions_of_fields(columns: Columns, names: tuple[str, ...], partitions: int) -> Array:
-    """As `key_bytes` of a tuple: of each part its length in bytes, then these."""
+    """Hashes as `key_bytes` of a tuple: for each part its length in bytes, then its bytes."""
     states = np.full(columns.length, _FNV_OFFSET)
     for name in names:
         index = columns.schema.position(name)
@@ -85,7 +85,7 @@ def _partitions_of_fields(columns: Columns, names: tuple[str, ...], partitions: 
 
 
 def _ranges(column: pa.Array) -> tuple[Array, Array]:
-    """The bytes of all values of a column, and where each begins and the last one ends."""
+    """The bytes of all values of a column, and their offsets: where each begins, and the last one ends."""
     offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
     data = column.buffers()[2]
     content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
@@ -112,7 +112,7 @@ def _matrix(column: Array) -> Array:
 
 
 def _read_only(array: Array) -> Array:
-    """A view that cannot be written: Numba compiles once, and not once more for arrays that can."""
+    """A read-only view, so that Numba does not compile a second version for writable arrays."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,11 +1,11 @@
 """The services of an application, each described once.
 
-The command line, the local suite, the metrics endpoints and the rendered pages read what stands here; the charts, the
-images, the Tiltfile and the packages below `services/` are tested against it (tests/unit/test_services.py,
-tests/kubernetes/test_services.py). A new service is an entry here, its settings in `bettong.config`, its metrics in
-`bettong.metrics`, and a package of its own.
+The command line, the local suite, the metrics endpoints and the rendered pages read these entries; the charts, the
+images, the Tiltfile and the packages below `services/` are tested against them (tests/unit/test_services.py,
+tests/kubernetes/test_services.py). A new service needs an entry here, settings in `bettong.config`, metrics in
+`bettong.metrics`, and its own package.
 
-The node tuner is none of them: it belongs to a node, has a chart of its own and needs nothing of the library.
+The node tuner is not one of them: it belongs to a node, has its own chart and does not use the library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bettong.metric_series import Scope
 # The same in every pod of the chart.
 METRICS_PORT = 7300
 
-# The console looks on: no message passes it, it writes no record, and nothing waits for it. So it is none of SERVICES.
+# Not one of SERVICES: the console only reads; no message passes it, it writes no record, and nothing depends on it.
 CONSOLE = "console"
 CONSOLE_PORT = 7400
 
@@ -27,12 +27,12 @@ CONSOLE_PORT = 7400
 class ServiceEntry:
     """One service. `bettong NAME` runs it, from the package `bettong_NAME` in the image `NAME`.
 
-    `grpc_port`: where it serves gRPC unless its setting `NAME_listen` says otherwise; None for a service that serves
-    none. `health_port`: where the chart has it serve gRPC's health service without TLS, when gRPC has TLS.
-    `settings`: the name of its class in `bettong.config.NAME`. `scopes`: of the metrics that its endpoint serves.
-    `components`: of the chart whose pods have its image, in the order in which they are renewed. `death`: what it
-    means to users when the service dies. `memory_mb_max`: what one process may hold (RSS, MiB) whatever is done to the
-    others; runs with faults check it.
+    `grpc_port`: its default gRPC port, which the setting `NAME_listen` overrides; None for a service without gRPC.
+    `health_port`: where the chart has it serve gRPC's health service without TLS, when gRPC has TLS. `settings`: the
+    name of its class in `bettong.config.NAME`. `scopes`: of the metrics that its endpoint serves. `components`: those
+    of the chart whose pods have its image, in the order in which they are replaced. `death`: what the service's death
+    means to users. `memory_mb_max`: the most memory of one process (RSS, MiB) under any faults of the others; fault
+    tests check it.
     """
 
     name: str
@@ -47,12 +47,12 @@ class ServiceEntry:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What runs it, in a container and elsewhere."""
+        """The command that runs it, in a container and elsewhere."""
         return ("bettong", self.name)
 
     @property
     def listen_setting(self) -> str:
-        """The setting of where it serves gRPC."""
+        """The setting of its gRPC address."""
         return f"{self.name}_listen"
 
 

@@ -1,4 +1,4 @@
-"""Threads of a service: how often they take turns, and one that lives as long as a block."""
+"""Threads of a service: the switch interval, and a thread that runs as long as a block."""
 
 import sys
 import threading
@@ -6,26 +6,26 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-# Python hands its lock from thread to thread this often; by default each 5 ms.
+# The GIL's switch interval; Python's default is 5 ms.
 SWITCH_S = 0.0005
 
 
 def take_turns_often() -> None:
-    """From now on a thread waits half a millisecond for Python's lock, where another one computes, and not 5.
+    """From now on a thread waits for the GIL of a computing thread for 0.5 ms instead of 5 ms.
 
-    Arrow, numpy and Kafka's clients give it away and ask for it again many times a frame.
+    Arrow, numpy and Kafka's clients release and acquire it many times for each frame.
     """
     sys.setswitchinterval(SWITCH_S)
 
 
 class BlockThread(ABC):
-    """A context manager: `_run` works in a thread of its own from entering to leaving, and is not waited for longer.
+    """A context manager that runs `_run` in its own thread until it is left.
 
-    `_run` ends when `_stopping` is set. What it raises ends the thread alone.
+    `_run` must end when `_stopping` is set. An error that it raises ends only the thread.
     """
 
     def __init__(self, name: str, *, close_s_max: float) -> None:
-        """`close_s_max`: leaving blocks for so many seconds at most; the thread ends with its process anyway."""
+        """`close_s_max`: the most that leaving waits for the thread, a daemon, to end."""
         self._stopping = threading.Event()
         self._close_s_max = close_s_max
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -42,4 +42,4 @@ class BlockThread(ABC):
 
     @abstractmethod
     def _run(self) -> None:
-        """In the thread."""
+        """Runs in the thread."""

@@ -10,12 +10,12 @@
 | `{application}.exclusions`                | messages that kill a worker           | processor         | processor |
 | `{application}.partitioning`              | how many partitions there are         | `repartition`     | all       |
 
-A sender writes to `dead-letters`, too: a mark for each dead letter that is sent again, without messages.
+A sender writes to `dead-letters`, too: a mark without messages for each dead letter that is sent again.
 
 All topics but the last one and those of batch boundaries have the same number of partitions, so that a partition of
 results comes from one partition of a stage and keeps its order. A topic of batch boundaries has one partition, is
-compacted, and is made by the sender that reads the external topic. The topic for partitioning has one partition, and is
-made when that number is changed for the first time: then some partitions of the others may be out of use.
+compacted, and is created by the sender that reads the external topic. The topic for partitioning has one partition, and
+is created by the first repartitioning, after which some partitions of the other topics may be unused.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ DEAD_LETTERS = "dead-letters"
 
 
 def stage_topic(application: str, stage: str) -> str:
-    """The topic behind which a stage runs."""
+    """The input topic of a stage."""
     return f"{application}.stage.{stage}"
 
 
@@ -44,27 +44,27 @@ def dead_letter_topic(application: str) -> str:
 
 
 def exclusions_topic(application: str) -> str:
-    """The topic of what stages leave out of records at which workers died."""
+    """The topic of exclusions: messages of which workers died."""
     return f"{application}.exclusions"
 
 
 def partitioning_topic(application: str) -> str:
-    """The topic of how many partitions an application has, once that was changed."""
+    """The topic of an application's numbers of partitions, once repartitioned."""
     return f"{application}.partitioning"
 
 
 def is_stage_topic(application: str, topic: str) -> bool:
-    """Whether a stage runs behind it."""
+    """Whether it is the input topic of a stage."""
     return topic.startswith(stage_topic(application, ""))
 
 
 def stage_of_topic(application: str, topic: str) -> str:
-    """The stage whose log a topic is: the inverse of `stage_topic`."""
+    """The stage whose input topic it is: the inverse of `stage_topic`."""
     return topic.removeprefix(f"{application}.stage.")
 
 
 def all_topics(application: str, *, stages: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:
-    """Every topic that an application needs, but those of batch boundaries and for partitioning."""
+    """Every topic that an application needs, except those of batch boundaries and for partitioning."""
     return (
         *(stage_topic(application, stage) for stage in stages),
         *(sink_topic(application, sink) for sink in sinks),

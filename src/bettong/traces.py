@@ -8,11 +8,11 @@
       |          | traceparent
     receiver   deliver  from reading the result until a destination, or a subscriber, has it
 
-Everything about a trace follows from the frame, so that no service keeps any state for it, and whoever repeats a part
-(a resend, a replay, a zombie) says the same of it again. The lower half of a trace's id is a hash of the frame's origin
-and sequence, and decides whether the frame is sampled, as OpenTelemetry's TraceIdRatioBased does. The upper half is one
-of `sent_ns` too, so that another run that numbers alike has other traces. Between client and sender nothing travels,
-for both compute the same. A worker numbers its results anew; so from the sender on a sampled frame's records have a
+Everything about a trace derives from the frame, so services keep no state for it, and a repeated step (a resend, a
+replay, a zombie) reports the same span again. The lower half of a trace's id is a hash of the frame's origin and
+sequence, and decides whether the frame is sampled, as OpenTelemetry's TraceIdRatioBased does. The upper half also
+hashes `sent_ns`, so that another run with the same numbers has other traces. A client sends no trace context, for the
+sender computes the same. A worker numbers its results anew, so from the sender on the records of a sampled frame have a
 header `traceparent` (W3C Trace Context, level 1). Records of other frames have none.
 """
 
@@ -27,31 +27,31 @@ from typing import NamedTuple
 
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition, stream_of
 
-# Metadata of a client's session with a sender: which share of its frames the client traces itself.
+# Metadata of a client's session with a sender: the share of its frames that the client traces itself.
 RATIO_METADATA = "bettong-trace-ratio"
 
 _HALF_BYTES = 8
 _HALVES = 1 << (8 * _HALF_BYTES)
 _SAMPLED = 0x01
-# Versions to come may say more behind it; ff will never be one.
+# Later versions may append fields; version ff is invalid.
 _TRACEPARENT = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _NO_TRACE, _NO_SPAN = bytes(2 * _HALF_BYTES), bytes(_HALF_BYTES)
 
 
 class TraceContext(NamedTuple):
-    """A span of a sampled trace, for those that come after it. 16 bytes and 8 bytes."""
+    """The context of a span of a sampled trace, for its children. Ids of 16 and 8 bytes."""
 
     trace_id: bytes
     span_id: bytes
 
     @property
     def traceparent(self) -> bytes:
-        """As a header of a record holds it."""
+        """The value of a record's header."""
         return f"00-{self.trace_id.hex()}-{self.span_id.hex()}-01".encode()
 
     @classmethod
     def parse(cls, traceparent: bytes) -> TraceContext | None:
-        """Of a header; None where the trace is not sampled, and for what is none: others may write to these topics."""
+        """Parses a header; None if the trace is not sampled or invalid: others may write to these topics."""
         found = _TRACEPARENT.fullmatch(traceparent)
         if found is None or (found[1] == b"00" and found[5]):
             return None
@@ -61,19 +61,19 @@ class TraceContext(NamedTuple):
         return context if int(found[4], 16) & _SAMPLED else None
 
     def span(self, *what: str | int) -> TraceContext:
-        """The context of a span of the same trace, below this one. What is not `what` has another id."""
+        """The context of a child span. Different `what` have different ids."""
         return TraceContext(self.trace_id, _hash(self.trace_id, self.span_id, *map(_bytes, what)))
 
 
 class FrameSampling(NamedTuple):
-    """Which frames are traced: of all origins about `ratio`, 0 to 1, and the same ones everywhere."""
+    """Decides which frames are traced: about `ratio` of each origin's, 0 to 1, and the same ones in every service."""
 
     ratio: float
 
     def trace_id(self, origin: Origin, sequence: SequenceNumber, sent_ns: int) -> bytes | None:
-        """Of a client's frame; None where it is not sampled. `sent_ns`: as the client wrote it, 0 for none.
+        """The trace id of a client's frame; None if it is not sampled. `sent_ns`: as the client wrote it, 0 for none.
 
-        A frame that is sampled by some ratio is sampled by each higher one.
+        A frame that is sampled with some ratio is also sampled with each higher one.
         """
         lower = _hash(_bytes(origin), _bytes(sequence))
         if int.from_bytes(lower) >= round(self.ratio * _HALVES):
@@ -82,12 +82,12 @@ class FrameSampling(NamedTuple):
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What a client says of it to a sender."""
+        """The metadata that a client sends to a sender."""
         return ((RATIO_METADATA, repr(self.ratio)),) if self.ratio else ()
 
     @classmethod
     def of_metadata(cls, ratio: str) -> FrameSampling:
-        """The inverse, of what lies under RATIO_METADATA: none where that is no share."""
+        """The inverse, from the value of RATIO_METADATA: no sampling if it is invalid."""
         try:
             found = float(ratio)
         except ValueError:
@@ -99,12 +99,12 @@ NO_SAMPLING = FrameSampling(0.0)
 
 
 def client_context(trace_id: bytes) -> TraceContext:
-    """Of the client that sends the frame."""
+    """The context of the span of the client that sends the frame."""
     return TraceContext(trace_id, _hash(trace_id, b"send"))
 
 
 class SpanKind(Enum):
-    """What a span is to those before and behind it; OpenTelemetry's."""
+    """OpenTelemetry's kinds of spans."""
 
     SERVER = "server"
     PRODUCER = "producer"
@@ -113,7 +113,7 @@ class SpanKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TraceSpan:
-    """What a service reports. Unix ns. `parent`: the id of the span above it; empty of a root. `failed`: why, if so."""
+    """A span that a service reports. Unix ns. `parent`: its parent's id, empty for a root. `failed`: why it failed."""
 
     name: str
     kind: SpanKind
@@ -125,20 +125,20 @@ class TraceSpan:
     failed: str = ""
 
 
-# Takes a span and returns at once. Safe to use from several threads.
+# Exports a span. Returns at once. Thread-safe.
 Report = Callable[[TraceSpan], None]
 
 
 def send_span(
     trace_id: bytes, origin: Origin, sequence: SequenceNumber, *, messages: int, begun_ns: int, ended_ns: int
 ) -> TraceSpan:
-    """A client had a frame taken."""
+    """The span of a client that sent a frame and got its receipt."""
     name, about = f"send {stream_of(origin)}", _frame(origin, sequence) | {MESSAGES: messages}
     return TraceSpan(name, SpanKind.PRODUCER, client_context(trace_id), b"", begun_ns, ended_ns, about)
 
 
 def accept_context(trace_id: bytes) -> TraceContext:
-    """Of the sender that takes the frame in."""
+    """The context of the span of the sender that accepts the frame."""
     return client_context(trace_id).span("accept")
 
 
@@ -153,7 +153,7 @@ def accept_span(
     ended_ns: int,
     failed: str,
 ) -> TraceSpan:
-    """A sender took a frame in. `client_traces`: whether the client reports a span of it, too."""
+    """The span of a sender that accepts a frame. `client_traces`: whether the client reports a span, too."""
     return TraceSpan(
         f"accept {stream_of(origin)}",
         SpanKind.SERVER,
@@ -167,14 +167,14 @@ def accept_span(
 
 
 def append_context(accept: TraceContext, to: TopicPartition) -> TraceContext:
-    """Of one record of a frame that a sender has accepted: what the record's header holds."""
+    """The context for the header of one record of a frame that a sender has accepted."""
     return accept.span("append", *to)
 
 
 def append_span(
     accept: TraceContext, record: RecordPosition, *, begun_ns: int, ended_ns: int, failed: str
 ) -> TraceSpan:
-    """A sender appended a record; without an offset (below 0) where that failed."""
+    """The span of a sender that appends a record; its offset is below 0 if that failed."""
     return TraceSpan(
         f"append {record.topic}",
         SpanKind.PRODUCER,
@@ -197,7 +197,7 @@ def fold_span(
     begun_ns: int,
     ended_ns: int,
 ) -> TraceSpan:
-    """A worker folded a record. `before`: of its header. Its context is what the header of its output holds."""
+    """The span of a worker that folds a record. `before`: from its header. Its context is its output's header."""
     about = record.attributes | {
         MESSAGES: messages,
         "bettong.stage": partition.stage,
@@ -224,7 +224,7 @@ def deliver_span(
     begun_ns: int,
     ended_ns: int,
 ) -> TraceSpan:
-    """A destination, by its name for people, has the messages of a result. `before`: of its header."""
+    """The span of a delivery of a result to a destination. `to`: its name for people. `before`: from the header."""
     about = record.attributes | {MESSAGES: messages, "bettong.sink": sink, "bettong.destination": to}
     return TraceSpan(
         f"deliver {sink}",
@@ -238,7 +238,7 @@ def deliver_span(
 
 
 class RecordPosition(NamedTuple):
-    """Where a record lies in the log."""
+    """The position of a record in the log."""
 
     topic: str
     partition: int
@@ -246,7 +246,7 @@ class RecordPosition(NamedTuple):
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """By OpenTelemetry's conventions for messaging."""
+        """A span's attributes, by OpenTelemetry's conventions for messaging."""
         found: dict[str, str | int] = {
             "messaging.system": "kafka",
             "messaging.destination.name": self.topic,
@@ -267,5 +267,5 @@ def _bytes(value: str | int) -> bytes:
 
 
 def _hash(*parts: bytes) -> bytes:
-    """8 bytes; no two lists of parts are hashed alike because of how they are cut."""
+    """8 bytes. Each part is hashed with its length, so that lists that differ only in their splits differ."""
     return blake2b(b"".join(b"%d:%s" % (len(part), part) for part in parts), digest_size=_HALF_BYTES).digest()

@@ -1,7 +1,7 @@
-"""What functions of users raise: in words, and where in their code.
+"""Describes errors of users' functions: a reason as text, and the lines of the user's code.
 
-A dead letter is a result like others, so what it says of a place must be the same wherever, and however often, the log
-is folded: no path of a machine, no depth of Bettong's own calls, nothing of what was raised for other messages.
+A dead letter is a result like others, so these must be the same on every machine and in every replay: no absolute
+paths, no lines of Bettong's own calls, nothing about errors of other messages.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from sysconfig import get_path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-# What a user's function may raise, and is then its message's failure: everything, KeyboardInterrupt and
-# asyncio.CancelledError too. Where such functions are called no interrupt of Python's own arrives: services handle or
-# ignore SIGINT, and nothing is awaited in there.
+# What a user's function may raise as a failure of its message: everything, KeyboardInterrupt and asyncio.CancelledError
+# too. Where such functions are called Python itself raises no interrupt: services handle or ignore SIGINT, and nothing
+# is awaited.
 ANY_ERROR: tuple[type[BaseException], ...] = (BaseException,)
 
-# Lines of a traceback, and bytes of a file's name and of a function's in one: a traceback stands in each dead letter,
-# and with more than a kilobyte of it small messages would become a hundred times their size.
+# Lines of a traceback, and bytes of the names of a file and a function in one: each dead letter has a traceback, and
+# with more than a kilobyte of it small messages would grow a hundredfold.
 TRACEBACK_LINES_MAX = 8
 TRACEBACK_LINE_BYTES_MAX = 120
 _FILE_BYTES_MAX = 60
@@ -30,7 +30,7 @@ _FUNCTION_BYTES_MAX = 40
 _CAUSES_MAX = 3
 
 _OWN = ("bettong", "bettong_sender", "bettong_processor", "bettong_receiver", "bettong_console")
-# What calls functions of users for Bettong, and what they call: how they look inside helps nobody.
+# Libraries that call users' functions for Bettong, or that they call: lines within them help nobody.
 _ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "pyspark", "py4j")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _PYTHON = tuple({PurePath(get_path(name)).parts for name in ("stdlib", "platstdlib")})
@@ -45,25 +45,25 @@ class _Whose(Enum):
 
 
 class Reason(str):
-    """Why a message cannot be processed, where a user's function raised: text as any other, and the function's lines.
+    """Why a message cannot be processed: a text, and the lines of the user's function that raised.
 
-    `traceback`: `file:line in function`, the innermost last; the user's own code alone, none where it is not known.
+    `traceback`: `file:line in function`, innermost last; only the user's own code, empty if not known.
     """
 
     __slots__ = ("traceback",)
     traceback: tuple[str, ...]
 
     def __new__(cls, text: str, traceback: tuple[str, ...] = ()) -> Self:
-        """The same text, with a place."""
+        """A text with a traceback."""
         made = super().__new__(cls, text)
         made.traceback = traceback
         return made
 
 
 def reason_of(error: BaseException, before: str = "") -> Reason:
-    """What a user's function raised, as a dead letter says it. The class alone where to make its text raises, too.
+    """The reason in a dead letter for an error of a user's function; the error's text is replaced if `str` raises.
 
-    `before`: what the text begins with.
+    `before`: a prefix of the text.
     """
     try:
         text = str(error)
@@ -73,29 +73,29 @@ def reason_of(error: BaseException, before: str = "") -> Reason:
 
 
 def traceback_of(reason: str) -> tuple[str, ...]:
-    """Where in the user's code, if that is known of a reason."""
+    """The lines of the user's code of a reason; empty if not known."""
     return reason.traceback if isinstance(reason, Reason) else ()
 
 
 def cause_in_a_line(error: BaseException) -> str:
-    """What it raised, in one line: Spark's texts hold Java's stack, and name the cause at its end."""
+    """An error in one line. Spark's texts contain Java's stack trace, and name the cause at its end."""
     try:
         java: Any = getattr(error, "java_exception", None)
         while java is not None and (cause := java.getCause()) is not None:
             java = cause
         if java is not None:
             return str(java.toString()).partition("\n")[0]
-    except ANY_ERROR:  # Java may have gone
+    except ANY_ERROR:  # Java may have ended
         return type(error).__name__
     return reason_of(error).strip().partition("\n")[0]
 
 
 def user_lines(error: BaseException) -> tuple[str, ...]:
-    """The lines of the user's code that an error came through: `file:line in function`, the innermost last.
+    """The lines of the user's code in an error's traceback: `file:line in function`, innermost last.
 
-    Before them those of what it was raised from, and a line that names that error. An error that was only at work
-    meanwhile (`__context__`) is left out: it may be another message's. Files are named from the folder of their
-    package on, or alone.
+    They are preceded by those of its cause (`raise ... from`), and a line that names that cause. `__context__`, an
+    error that was being handled, is left out, as it may be another message's. File paths begin with the folder of the
+    outermost package; without a package they are names only.
     """
     lines = _lines_of(error)
     cause = error.__cause__
@@ -109,7 +109,7 @@ def user_lines(error: BaseException) -> tuple[str, ...]:
 
 
 def _lines_of(error: BaseException) -> list[str]:
-    """Of one error. Lines of a recursion that repeat each other are one."""
+    """The lines of one error. Repeated lines of a recursion are one."""
     lines = _own_lines(error.__traceback__)
     if isinstance(error, RecursionError):
         return list(_until_repeated(lines))
@@ -121,7 +121,7 @@ def _lines_of(error: BaseException) -> list[str]:
 
 
 def _until_repeated(lines: Iterator[str]) -> Iterator[str]:
-    """The outermost ones: how deep Python could go, and so where it gave up, is a matter of what was called before."""
+    """The outermost lines: the depth at which Python raises RecursionError depends on the calls around the function."""
     seen: set[str] = set()
     for line in lines:
         if line in seen or len(seen) == TRACEBACK_LINES_MAX:
@@ -133,8 +133,8 @@ def _until_repeated(lines: Iterator[str]) -> Iterator[str]:
 def _own_lines(trace: TracebackType | None) -> Iterator[str]:
     """The lines of the user's code in a traceback.
 
-    It ends where the user's code ends and Bettong's begins again: behind that lie the lines of before, where a
-    function raises the same object again. Of installed packages only the one that the function is of is the user's.
+    It ends where Bettong's code follows the user's: if a function raises the same object again, older lines follow
+    there. Of installed packages, only the function's own counts as the user's.
     """
     package: str | None = None
     while trace is not None:
@@ -169,7 +169,7 @@ def _origin_of(file: str) -> _Whose:
 
 @lru_cache(maxsize=1024)
 def _line(file: str, module: str, line: int, function: str) -> str:
-    """The file is named from the folder of its outermost package on: what lies above is a machine's own."""
+    """The file's path begins with the folder of its outermost package: parents differ between machines."""
     parts = PurePath(file).parts
     folders = module.count(".") + (parts[-1:] == ("__init__.py",))
     name = "/".join(parts[-1 - folders :])
@@ -177,7 +177,7 @@ def _line(file: str, module: str, line: int, function: str) -> str:
 
 
 def _shortened(text: str, bytes_max: int) -> str:
-    """One line that is Unicode text; of a long one the end, which says most."""
+    """Valid Unicode text in one line; of a long text the end, which says most."""
     shown = "".join(each if each.isprintable() else "?" for each in text)
     data = shown.encode(errors="replace")
     return shown if len(data) <= bytes_max else "..." + data[3 - bytes_max :].decode(errors="ignore")

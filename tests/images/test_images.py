@@ -126,7 +126,7 @@ def test_a_service_starts_on_a_read_only_root_as_nobody_on_one_cpu(
     helps = here.run(images[service], *images[service].config["Cmd"], "--help")
     ending = helps.wait(120)
     assert ending is not None
-    assert ending.status == 0, helps.obituary()
+    assert ending.status == 0, helps.describe_end()
 
 
 class Deployment:
@@ -171,8 +171,10 @@ class Deployment:
             serve(images["receiver"], answers=lambda: grpc_serves(self.receiver)),
         ]
 
-    def obituaries(self) -> str:
-        return "\n".join(f"{each.command.name}: {each.obituary()}" for each in (*self.spark, *self.services))
+    def describe_ends(self) -> str:
+        return "\n".join(
+            f"{each.command.name}: {each.describe_end()}" for each in (*self.spark, *self.services)
+        )
 
 
 def spark(kind: str, port: str, page: str) -> tuple[str, ...]:
@@ -214,13 +216,13 @@ def test_a_message_goes_through_the_images(
     main([*addresses, "--payments", "5000", "--timeout-s", str(TRIP_S_MAX)])
     for server in there.services:
         assert server.process is not None
-        assert server.process.stop().status == 0, server.obituary()
+        assert server.process.stop().status == 0, server.describe_end()
 
 
 def must_succeed(process: Process, there: Deployment) -> None:
     ending = process.wait(TRIP_S_MAX + 30)
-    assert ending is not None, there.obituaries()
-    assert ending.status == 0, f"{process.obituary()}\n{there.obituaries()}"
+    assert ending is not None, there.describe_ends()
+    assert ending.status == 0, f"{process.describe_end()}\n{there.describe_ends()}"
 
 
 def test_two_builds_are_equal_to_the_byte(images: Built) -> None:

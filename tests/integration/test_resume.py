@@ -96,13 +96,13 @@ def killed_and_run_again(
         client = Process(command)
         try:
             eventually(lambda goal=goal: int(sender.metrics()["frames"]) >= goal, seconds=60)  # type: ignore[misc]
-            assert client.ending is None, f"it finished before it was killed: {client.obituary()}"
+            assert client.ending is None, f"it finished before it was killed: {client.describe_end()}"
         finally:
             client.kill()
     last = Process(command)
     ending = last.wait(120)
     assert ending is not None
-    assert ending.status == 0, last.obituary()
+    assert ending.status == 0, last.describe_end()
 
 
 @pytest.mark.timeout(300)
@@ -130,7 +130,7 @@ def test_bettong_send_killed_in_the_middle_and_run_again_gives_each_message_once
     again = Process(command)
     ending = again.wait(120)
     assert ending is not None
-    assert ending.status == 0, again.obituary()
+    assert ending.status == 0, again.describe_end()
     assert orders_by_partition(kafka, sender, "file") == expected(messages)
 
 

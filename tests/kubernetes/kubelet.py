@@ -222,7 +222,7 @@ class PodThread(threading.Thread):
                         if kind in probes:
                             probes[kind].ask(process)
                 if any(probes[kind].failed for kind in ("startupProbe", "livenessProbe") if kind in probes):
-                    self._kubelet.faults.append(f"{self.name}: a probe failed: {process.obituary()}")
+                    self._kubelet.faults.append(f"{self.name}: a probe failed: {process.describe_end()}")
                     return
                 ready = started and ("readinessProbe" not in probes or probes["readinessProbe"].holds)
                 self._report({"running": {}}, "Running", ready=ready, started=started)
@@ -248,7 +248,7 @@ class PodThread(threading.Thread):
         process.terminate()
         process.wait(max(0.0, until_s - time.monotonic()))
         if process.ending is None:
-            self._kubelet.faults.append(f"{self.name}: killed after its grace: {process.obituary()}")
+            self._kubelet.faults.append(f"{self.name}: killed after its grace: {process.describe_end()}")
 
     def _begins_again(self, process: Process) -> bool:
         """Tells how it ended; returns whether its policy is to begin again."""
@@ -258,7 +258,7 @@ class PodThread(threading.Thread):
         policy = self._pod["spec"]["restartPolicy"]
         if policy == "Always" or (policy == "OnFailure" and code):
             self._report(state, "Running", ready=False, started=False)
-            self._kubelet.faults.append(f"{self.name}: starts again: {process.obituary()}")
+            self._kubelet.faults.append(f"{self.name}: starts again: {process.describe_end()}")
             return True
         self._report(state, "Failed" if code else "Succeeded", ready=False, started=False)
         return False

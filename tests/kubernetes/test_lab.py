@@ -71,8 +71,8 @@ def test_a_run_on_a_cluster_leaves_a_folder_and_nothing_else_and_so_does_one_tha
     before = namespaces(plane)
     run = lab_run(plane, tmp_path, "whole.log")
     ending = run.wait(400)
-    assert ending is not None, run.obituary()
-    assert ending.status == 0, run.obituary()
+    assert ending is not None, run.describe_end()
+    assert ending.status == 0, run.describe_end()
     assert namespaces(plane) == before
     (made,) = (tmp_path / "out").iterdir()
     found = BenchmarkResults.model_validate_json((made / "results.json").read_bytes())
@@ -95,7 +95,7 @@ def test_a_run_on_a_cluster_leaves_a_folder_and_nothing_else_and_so_does_one_tha
     finally:
         os.kill(run.pid, signal.SIGINT)
     ending = run.wait(120)
-    assert ending is not None, run.obituary()
-    assert ending.status == INTERRUPTED, run.obituary()
+    assert ending is not None, run.describe_end()
+    assert ending.status == INTERRUPTED, run.describe_end()
     assert namespaces(plane) == before
     assert len(list((tmp_path / "out").iterdir())) == 1

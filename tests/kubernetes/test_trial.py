@@ -53,7 +53,7 @@ def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlP
             seconds=120,
             what="it runs",
         )
-        assert run.ending is None, run.obituary()
+        assert run.ending is None, run.describe_end()
         assert "kubectl port-forward -n bettong-trial-trial-one service/trial-bettong-sender 7100" in (
             run.command.log.read_text()
         )
@@ -69,8 +69,8 @@ def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlP
         if run.ending is None:
             os.kill(run.pid, signal.SIGINT)
     ending = run.wait(60)
-    assert ending is not None, run.obituary()
-    assert ending.status == INTERRUPTED, run.obituary()
+    assert ending is not None, run.describe_end()
+    assert ending.status == INTERRUPTED, run.describe_end()
     eventually(
         lambda: "bettong-trial-trial-one" not in cluster.kubectl("get", "namespaces"),
         seconds=60,
@@ -86,8 +86,8 @@ def test_a_lab_that_is_kept_stays_and_is_brought_up_to_date(
     for images in ("my/bettong:3", "my/bettong:4"):
         run = try_out(cluster, tmp_path, "--images", images, "--namespace", name, "--keep")
         ending = run.wait(120)
-        assert ending is not None, run.obituary()
-        assert ending.status == 0, run.obituary()
+        assert ending is not None, run.describe_end()
+        assert ending.status == 0, run.describe_end()
     # The namespace was there before: it is not the trial's to remove.
     assert f"helm uninstall trial -n {name}\n" in (tmp_path / "try.log").read_text()
     template = cluster.get("statefulset", "trial-bettong-worker", "--namespace", name)["spec"]["template"]

@@ -71,7 +71,7 @@ def test_no_port_is_given_that_another_process_was_given_and_may_start_a_server_
 def test_a_process_holds_its_newest_ports_alone() -> None:
     for _ in range(3):
         free_ports(50)
-    assert len(addresses._HELD) == addresses._HELD_MAX == 100
+    assert len(addresses._PORT_LOCKS) == addresses._PORT_LOCKS_MAX == 100
 
 
 def test_a_port_with_a_listener_is_not_free() -> None:

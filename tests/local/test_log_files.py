@@ -96,4 +96,4 @@ def test_of_a_log_that_is_gone_the_last_lines_say_so(tmp_path: Path) -> None:
     child.command.log.unlink()
     (line,) = child.tail()
     assert line.startswith("its log cannot be read: ")
-    assert "exit code 0; its last lines: its log cannot be read: " in child.obituary()
+    assert "exit code 0; its last lines: its log cannot be read: " in child.describe_end()

@@ -31,7 +31,7 @@ def test_an_end_is_noticed_with_its_exit_code_and_last_lines(tmp_path: Path) -> 
     child = Process(command(tmp_path, "print('one'); print('two'); raise SystemExit(3)"))
     assert child.wait(10) == Ending(3)
     assert child.tail() == ["one", "two"]
-    assert child.obituary() == f"exit code 3; its last lines: one | two; its log: {tmp_path / 'log'}"
+    assert child.describe_end() == f"exit code 3; its last lines: one | two; its log: {tmp_path / 'log'}"
 
 
 def test_the_last_lines_are_those_of_this_start(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_stopping_or_killing_twice_does_nothing(tmp_path: Path) -> None:
 def test_a_missing_program_is_an_error(tmp_path: Path) -> None:
     child = Process(Command("nothing", ("no-such-program",), tmp_path / "log"))
     child.wait(10)
-    assert "No such file" in child.obituary()
+    assert "No such file" in child.describe_end()
     with pytest.raises(LocalError, match="nothing cannot be started"):
         Process(Command("nothing", ("true",), tmp_path / "log", directory=tmp_path / "missing"))
 

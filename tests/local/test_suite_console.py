@@ -40,7 +40,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     def make(*, is_installed: bool = True, **options: Any) -> Suite:
         monkeypatch.setattr(services, "has_console", lambda: is_installed)
         suite = Suite(SuiteOptions(application=str(APPLICATION), **options))
-        suite._make("word-count", directories)
+        suite._make_servers("word-count", directories)
         return suite
 
     yield make
@@ -140,7 +140,7 @@ def test_it_is_started_when_all_else_answers(tmp_path: Path) -> None:
     suite, sender, console, _ = with_console(tmp_path)
     sender.full = console.full = False
     try:
-        suite._launch()
+        suite._launch_all()
         assert suite.record.ready
         assert (sender.runs(), console.runs()) == (True, False)
         suite._check_processes()
@@ -152,10 +152,10 @@ def test_it_is_started_when_all_else_answers(tmp_path: Path) -> None:
 
 def test_one_that_stays_down_is_told_of_and_is_nothing_that_the_suite_ends_of(tmp_path: Path) -> None:
     suite, _, _, said = with_console(tmp_path)
-    suite._due_s[CONSOLE] = 0.0
+    suite._restart_due_s[CONSOLE] = 0.0
     for _ in range(4):
         suite._check_processes()
-    assert "its page is away meanwhile, and nothing else" in said[0]
+    assert "only its page is unavailable meanwhile" in said[0]
     assert "console stopped for good, everything else runs on" in said[-1]
     assert suite.given_up == {}
     suite.wait_with_all(0)

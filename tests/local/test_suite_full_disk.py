@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_written_is_reported_once_and_written_when_there
     suite, _, said = prepared(tmp_path)
     blocked = tmp_path / "suite"
     blocked.write_text("no folder can be here")
-    suite._note(ready=True)
+    suite._update_record(ready=True)
     suite._check_processes()
     (line,) = said
     assert "suite.json cannot be written" in line
@@ -82,7 +82,7 @@ def test_a_record_that_cannot_be_written_is_reported_once_and_written_when_there
 
 def test_a_process_that_cannot_be_started_for_want_of_room_is_started_later(tmp_path: Path) -> None:
     suite, server, said = prepared(tmp_path)
-    suite._due_s["sender"] = 0.0
+    suite._restart_due_s["sender"] = 0.0
     suite._check_processes()
     assert (
         "sender cannot be started ([Errno 28] No space left on device) and is started again in 0 s" in said[0]
@@ -99,7 +99,7 @@ def test_a_process_that_cannot_be_started_for_want_of_room_is_started_later(tmp_
 
 def test_deaths_before_it_got_on_do_not_count(tmp_path: Path) -> None:
     suite, server, _ = prepared(tmp_path, deaths_max=3)
-    suite._due_s["sender"] = 0.0
+    suite._restart_due_s["sender"] = 0.0
     for life in range(8):
         server.got_on = life // 2
         suite._check_processes()
@@ -111,7 +111,7 @@ def test_deaths_before_it_got_on_do_not_count(tmp_path: Path) -> None:
 
 def test_it_is_not_tried_for_ever(tmp_path: Path) -> None:
     suite, _, said = prepared(tmp_path, deaths_max=3)
-    suite._due_s["sender"] = 0.0
+    suite._restart_due_s["sender"] = 0.0
     for _ in range(3):
         suite._check_processes()
     assert not suite.given_up
@@ -125,7 +125,7 @@ def test_a_process_that_cannot_be_made_ready_is_given_up_alone(tmp_path: Path) -
     """As Kafka's, whose jars are gone."""
     suite, server, said = prepared(tmp_path, deaths_max=2)
     server.fault = LocalError("Kafka's jars are not in /jars: run `make setup`")
-    suite._due_s["sender"] = 0.0
+    suite._restart_due_s["sender"] = 0.0
     for _ in range(4):
         suite._check_processes()
     assert "sender cannot be started (Kafka's jars are not in /jars: run `make setup`)" in said[0]
@@ -137,7 +137,7 @@ def test_a_process_that_the_system_cannot_fork_is_started_later(
 ) -> None:
     suite, server, said = prepared(tmp_path)
     server.full = False
-    suite._due_s["sender"] = 0.0
+    suite._restart_due_s["sender"] = 0.0
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -178,7 +178,7 @@ def test_what_cannot_be_said_ends_nothing(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     suite, server, _ = prepared(tmp_path, say=refuse)
-    suite._due_s["sender"] = 0.0
+    suite._restart_due_s["sender"] = 0.0
     suite._check_processes()
     server.full = False
     suite._check_processes()

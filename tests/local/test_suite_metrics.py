@@ -30,7 +30,7 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Suite]]:
 
     def make(**options: Any) -> Suite:
         suite = Suite(SuiteOptions(application=str(APPLICATION), **options))
-        suite._make("word-count", directories)
+        suite._make_servers("word-count", directories)
         return suite
 
     yield make

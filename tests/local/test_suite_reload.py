@@ -99,7 +99,7 @@ class Reloaded:
             return next(
                 (
                     line
-                    for line in self.lines("the code of before runs on until what is saved can run: ")
+                    for line in self.lines("the old code runs on until the new code can run: ")
                     if why in line
                 ),
                 None,

@@ -62,12 +62,12 @@ class VirtualMachine(Server):
         """As `kill`: the guest has nothing to bring in order."""
         self.kill()
 
-    def obituary(self) -> str:
+    def describe_end(self) -> str:
         """What the kernel said last."""
         with contextlib.suppress(FileNotFoundError):
             lines = (self._folder / "console.log").read_text(errors="replace").splitlines()
-            return f"{super().obituary()}; its console: {' | '.join(lines[-15:])}"
-        return super().obituary()
+            return f"{super().describe_end()}; its console: {' | '.join(lines[-15:])}"
+        return super().describe_end()
 
     def _is_up(self) -> bool:
         try:

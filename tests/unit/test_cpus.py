@@ -34,7 +34,7 @@ def test_cpus_are_its_own_when_they_are_as_many_as_promised_and_not_all(
     own: str, promised: int, reported: dict[str, int], words: str
 ) -> None:
     found = Cpus(listed(own), MACHINE, promised)
-    assert found.said().startswith(words)
+    assert found.description().startswith(words)
     assert found.metrics() == reported
     assert found.broken is (reported.get("exclusive") == 0)
 

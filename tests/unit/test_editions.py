@@ -81,14 +81,14 @@ def test_a_traceback_names_the_file(folder: Path) -> None:
 
 def test_after_an_error_the_modules_of_the_previous_edition_are_restored(folder: Path) -> None:
     first = taken(folder)
-    before = {name: sys.modules[name] for name in first.modules}
+    before, finders = {name: sys.modules[name] for name in first.modules}, list(sys.meta_path)
     (folder / "edition_rule.py").write_text("NAME = \n")
     broken = Edition(str(folder / "app.py"), {})
     with pytest.raises(ApplicationError, match=r"SyntaxError: .*edition_rule\.py, line 1"):
         broken.take(first)
     assert {name: sys.modules[name] for name in first.modules} == before
     assert broken.modules.keys() == first.modules.keys(), "what is to be watched until it is mended"
-    assert not [finder for finder in sys.meta_path if type(finder).__module__.startswith("bettong")]
+    assert sys.meta_path == finders
 
 
 def test_a_missing_application_file_is_named(folder: Path) -> None:

@@ -96,6 +96,6 @@ def test_a_task_asks_for_exclusions_where_there_may_be_news_and_not_else() -> No
     )
     asks = []
     for begun_ms, attempt in ((5, 0), (5, 0), (5, 1), (5, 0), (6, 0), (6, 0)):
-        process.follow(begun_ms, attempt)
+        process.begin_task(begun_ms, attempt)
         asks.append(asked.count)
     assert asks == [1, 1, 2, 2, 3, 3]

@@ -213,7 +213,7 @@ def test_a_version_that_is_gone_is_no_message_that_kills(tmp_path: Path) -> None
         fold_(0, order_of(1))
     again = guard(tmp_path)
     worker = worker_of(ready, store)
-    assert again.noticed(worker, again.marks.of(worker.id)) is None
+    assert again.read_deaths(worker, again.marks.of(worker.id)) is None
     store.kept[first] = kept
     assert cents(again.of(worker)(0, order_of(1))) == [1]
 

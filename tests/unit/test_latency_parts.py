@@ -196,11 +196,11 @@ def test_micro_batches_hand_on_the_stamps_of_each_record() -> None:
     piece = _Piece()
     for index, record in enumerate(records):
         piece.add(record, StampedOutput([record], times_of(T_NS + index, index), b"%d" % index))
-    found = piece.take().to_pylist()
+    found = piece.take_batch().to_pylist()
     assert [each["value"] for each in found] == [each.value for each in records]
     assert [WorkerTimes.parse(each["times"]) for each in found] == [(T_NS, 0), (T_NS + 1, 1)]
     assert [each["traceparent"] for each in found] == [b"0", b"1"]
-    assert piece.take().num_rows == 0
+    assert piece.take_batch().num_rows == 0
 
 
 def result(offset: int, moments: Moments, messages: int = 1, *, with_times: bool = True) -> Record:

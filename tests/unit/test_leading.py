@@ -50,7 +50,7 @@ class Leaders(RuleBasedStateMachine):
         in_time = candidate.leads and self.now_s - self.polled_s[name] < TTL_MS / 1000
         take = candidate.may_take(self.now_s)
         leader = self.lead.hold(candidate.process, self.now_s, take=take)
-        candidate.sees(leader, self.now_s)
+        candidate.observe(leader, self.now_s)
         self.polled_s[name] = self.now_s
         assert candidate.leads == (leader == candidate.process)
         assert candidate.leads or not in_time
@@ -83,17 +83,17 @@ TestLeaders = Leaders.TestCase
 
 def test_a_lead_that_nobody_has_is_taken_only_after_a_while() -> None:
     candidate = Candidate("a", ready=True)
-    candidate.sees("", 0.0)
+    candidate.observe("", 0.0)
     assert not candidate.may_take(VACANT_S / 2)
-    candidate.sees("b", VACANT_S / 2)
-    candidate.sees("", VACANT_S)
+    candidate.observe("b", VACANT_S / 2)
+    candidate.observe("", VACANT_S)
     assert not candidate.may_take(1.4 * VACANT_S)
     assert candidate.may_take(2 * VACANT_S)
 
 
 def test_who_is_not_ready_leaves_the_lead_to_others_and_takes_it_at_once_when_ready() -> None:
     candidate = Candidate("a")
-    candidate.sees("", 0.0)
+    candidate.observe("", 0.0)
     assert not candidate.may_take(10 * VACANT_S)
     candidate.ready = True
     assert candidate.may_take(10 * VACANT_S)

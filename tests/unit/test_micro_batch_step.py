@@ -11,8 +11,8 @@ from bettong_processor.micro_batch import task
 
 
 def test_a_batch_without_records_leads_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    followed: list[tuple[int, int]] = []
-    process = SimpleNamespace(follow=lambda *what: followed.append(what))
+    begun: list[tuple[int, int]] = []
+    process = SimpleNamespace(begin_task=lambda *what: begun.append(what))
     monkeypatch.setattr(task, "process_of", lambda _: process)
     monkeypatch.setattr(task, "task_attempt", lambda: 3)
     monkeypatch.setattr(interrupts, "ignore", lambda: None)  # this process is none of Spark's
@@ -20,4 +20,4 @@ def test_a_batch_without_records_leads_to_nothing(monkeypatch: pytest.MonkeyPatc
     kinds = [pa.string(), pa.int32(), pa.int64(), pa.binary(), pa.binary(), pa.binary()]
     empty = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in kinds], names=names)
     assert list(task.Step(cast("Any", None), 7)(iter([empty, empty]))) == []
-    assert followed == [(7, 3)]
+    assert begun == [(7, 3)]

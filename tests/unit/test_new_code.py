@@ -258,7 +258,7 @@ def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:
     ReloadAnswer(number=1, edition="0", refused="no").write(folder)
     said = reloads.new(["sender", "receiver"])
     assert said is not None
-    assert said.line == "app.py has changed, the code of before runs on until what is saved can run: no"
+    assert said.line == "app.py has changed, the old code runs on until the new code can run: no"
     assert said.restart == ()
     assert reloads.new(["sender", "receiver"]) is None
     ReloadAnswer(number=3, edition="3", restarts={"sender": 1, "console": 1}).write(folder)

@@ -98,7 +98,7 @@ def test_a_machine_with_everything_has_nothing_to_do() -> None:
         (
             replace(READY, has_ports=False),
             "ports",
-            "no port of 127.0.0.1 can be had",
+            "no port of 127.0.0.1 is available",
             "allow programs to listen on loopback",
         ),
     ],

@@ -136,7 +136,7 @@ def test_a_state_is_saved_when_it_has_rested_for_an_interval_and_only_then() -> 
     assert unsaved.due({P0: 4, P1: 3}, 0.9) == {}, "it moves"
     assert unsaved.due({P0: 4, P1: 3}, 1.8) == {}
     assert unsaved.due({P0: 4, P1: 3}, 1.9) == {P1: 3}
-    unsaved.tried({P1: 3}, {P1: 3}, 2.0)
+    unsaved.note_attempt({P1: 3}, {P1: 3}, 2.0)
     assert unsaved.due({P0: 4, P1: 3}, 99.0) == {}
 
 
@@ -145,6 +145,6 @@ def test_a_state_that_could_not_be_saved_is_tried_again_ever_more_rarely() -> No
     for now_s in range(400):
         if due := unsaved.due({P0: 1}, float(now_s)):
             tries_s.append(now_s)
-            unsaved.tried(due, {}, float(now_s))
+            unsaved.note_attempt(due, {}, float(now_s))
     assert tries_s[:6] == [0, 1, 3, 7, 15, 31]
     assert {later - sooner for sooner, later in pairwise(tries_s[6:])} == {60}

@@ -18,16 +18,16 @@ def test_a_load_that_hangs_is_the_only_one_of_its_join_however_often_runs_begin(
         return b"late"
 
     found: list[bytes] = []
-    thread = threading.Thread(target=lambda: found.append(loads.alone("priced", hang)))
+    thread = threading.Thread(target=lambda: found.append(loads.run_alone("priced", hang)))
     thread.start()
     begun.wait(30)
     for _ in range(3):
         with pytest.raises(ReferenceLoadError, match=r"'priced': an earlier load\(\) has not ended"):
-            loads.alone("priced", lambda: b"")
-    assert loads.alone("another", lambda: b"other") == b"other"
+            loads.run_alone("priced", lambda: b"")
+    assert loads.run_alone("another", lambda: b"other") == b"other"
     may_end.set()
     thread.join(30)
-    assert (found, loads.alone("priced", lambda: b"next")) == ([b"late"], b"next")
+    assert (found, loads.run_alone("priced", lambda: b"next")) == ([b"late"], b"next")
 
 
 def test_slots_of_spark_are_kept_free_but_never_all() -> None:

@@ -253,12 +253,12 @@ def test_all_increments_of_a_suspect_state_are_tried_in_one_child(
         saving.fold(offset, value)
         saved.update([saving.increment()])
     states, worker = GuardedStates(guard(tmp_path / "marks")), fresh()
-    assert restoring().took(worker, tuple(saved), lambda _, each: saved[each], states)
+    assert restoring().apply_increments(worker, tuple(saved), lambda _, each: saved[each], states)
     assert worker.snapshot() == saving.snapshot()
     assert ended == [None], "one for eight increments"
     DEEDS["restore"] = segfault
     with pytest.raises(DeadlyStateError, match=r"while they restored the states of stage 'in'.*SIGSEGV"):
-        restoring().took(fresh(), tuple(saved), lambda _, each: saved[each], states)
+        restoring().apply_increments(fresh(), tuple(saved), lambda _, each: saved[each], states)
     assert len(ended) == 2
 
 
@@ -300,7 +300,7 @@ def test_one_death_is_chance_and_those_at_records_are_others(tmp_path: Path) -> 
     assert die(9, Activity.FOLDING) == (1, Activity.FOLDING)
     assert die(9, Activity.FOLDING) == (2, Activity.FOLDING)
     mark.forget(Activity.SAVING)
-    assert mark.known() is not None
+    assert mark.known_deaths() is not None
     assert die(9, Activity.SAVING) == (1, Activity.SAVING)
     mark.forget(Activity.SAVING)
-    assert mark.known() is None
+    assert mark.known_deaths() is None

@@ -7,11 +7,11 @@
     warming     Python started on every slot before it is needed
     resident    the default schedule: long-running tasks
     micro_batch the other one: a Structured Streaming query, for work that feeds Spark SQL
-    restoring   workers made of saved increments
-    stamping    what lies beside the output of a record: its times, and its trace
+    restoring   partition workers restored from saved increments
+    stamping    the headers of a record's output: its times, and its trace
     programs    the application's stages, loaded and compiled once a process
     daemon      loads them before Spark forks its Python workers
     reporting   live metrics of partitions
 
-It knows Spark; the folding itself is `bettong.worker`, which does not.
+It depends on Spark; the folding itself is `bettong.worker`, which does not.
 """

@@ -1,6 +1,7 @@
-"""The application's code: which edition runs, and whether what lies in its files now can take its place.
+"""The application's code: which edition runs, and whether the code in its files now can replace it.
 
-Nothing here starts or stops anything. Only for one machine: workers read editions from a folder of it.
+An edition is a copy of the files at one time. Nothing here starts or stops a schedule. Only for one machine: workers
+read editions from a folder on it.
 """
 
 import threading
@@ -21,15 +22,15 @@ from bettong_processor.programs import programs
 
 _ANEW = "end with Ctrl-C and start anew (what is kept by --keep: in an empty folder)"
 
-# Of each file that is watched: what changes when it is saved. None for one that is not there.
+# For each watched file: modification time, size and inode; None if it does not exist.
 Marks = dict[str, tuple[int, int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class CodeChange:
-    """Code that was found in the files. `refused`: why it cannot be taken up, "" when it can.
+    """Code that was found in the files. `refused`: why it cannot run, "" when it can.
 
-    `reference`: for `load`. `is_new`: whether it is other code than what runs, and than what had no place beside it.
+    `reference`: for `load`. `is_new`: whether it differs from the code that runs, and from the last to fail.
     """
 
     edition: Edition
@@ -40,13 +41,13 @@ class CodeChange:
 
 
 class ApplicationCode:
-    """Looks at the files when it is asked; loads what is new in a thread, for it may take long.
+    """Checks the files when it is polled; loads new code in a thread, for it may take long.
 
-    A refused change is looked at again when a file changes again.
+    After a refused change, the code is loaded again when a file changes again.
     """
 
     def __init__(self, settings: ProcessorSettings, folder: Path) -> None:
-        """Goes on with the edition that ran before this process, or takes the first.
+        """Continues with the edition that ran before this process; without one, makes the first from the files.
 
         Raises ApplicationError, and SettingsError where workers are on other machines.
         """
@@ -56,7 +57,7 @@ class ApplicationCode:
             )
         self._base, self._folder = settings, folder
         folder.mkdir(parents=True, exist_ok=True)
-        last, self._seen = ReloadAnswer.read(folder), Marks()  # what lies there now may be newer
+        last, self._seen = ReloadAnswer.read(folder), Marks()  # the files may be newer than the last edition
         if last is None:
             edition = Edition(settings.application, {})
             edition.take()
@@ -64,8 +65,8 @@ class ApplicationCode:
             last.write(folder)
         self._answer, self._edition = last, Edition.read(Path(last.edition))
         self._settling = self._seen
-        # What is loaded by the name of an edition is kept in the process: no two have the same. Not every one that was
-        # written was an answer, so the one that runs may have a higher number.
+        # A process caches what it loads by an edition's name, so names are never reused. Not every edition became an
+        # answer, so the edition that runs may have a higher number than the answer.
         self._numbers = count(max(last.number, int(Path(last.edition).stem)) + 1)
         self._loading: threading.Thread | None = None
         self._change: CodeChange | None = None
@@ -74,17 +75,17 @@ class ApplicationCode:
 
     @property
     def settings(self) -> ProcessorSettings:
-        """With the edition that runs as the application."""
+        """The settings, with the edition that runs as the application."""
         return self.settings_of(self._answer.edition)
 
     def settings_of(self, edition: str) -> ProcessorSettings:
-        """With an edition, by its reference."""
+        """The settings, with this edition (a reference) as the application."""
         return self._base.model_copy(update={"application": edition})
 
     def poll(self) -> CodeChange | None:
-        """What is new in the files, once it has been loaded. Ask again and again: it blocks for no load.
+        """The new code in the files, once it has been loaded. To be polled: it does not block for a load.
 
-        Files that were changed since the last look are given time until the next: a save may take several steps.
+        A change is loaded only once two polls have found the same files: a save may take several steps.
         """
         if self._loading is not None:
             if self._loading.is_alive():
@@ -94,33 +95,33 @@ class ApplicationCode:
         marks = _marks(self._edition, self._seen)
         is_complete, self._settling = marks == self._settling, marks
         if is_complete and marks != self._seen:
-            # A daemon: a file that never ends loading holds up nobody's end.
+            # A daemon thread: a file that never finishes loading does not keep the process from ending.
             self._change = None
             self._loading = threading.Thread(target=self._load, args=(marks,), name="new code", daemon=True)
             self._loading.start()
         return None
 
     def accept(self, change: CodeChange) -> None:
-        """It runs. Those that ran stay: what starts just now may have been told to load one of them."""
+        """Reports that the change runs. Files of older editions stay: a process that is starting may load one."""
         restarts = dict(self._answer.restarts)
         for service in _to_restart(_planned(self._answer.edition), _planned(change.reference)):
             restarts[service] = restarts.get(service, 0) + 1
         self._edition = change.edition
-        self._say(edition=change.reference, refused="", restarts=restarts)
+        self._write_answer(edition=change.reference, refused="", restarts=restarts)
         self._seen, self._refused, self._unfit = change.marks, None, None
 
     def refuse(self, change: CodeChange, why: str) -> None:
-        """It does not run, and the one before does. `why`: "" when there is nothing to say; the same is said once."""
+        """Reports that the change is refused and the old code runs on. `why`: "" and repeats are not reported."""
         if why and self._refused != (change.edition, why):
             self._refused = (change.edition, why)
-            self._say(refused=why)
+            self._write_answer(refused=why)
         if why and not change.refused:
             self._unfit = change.edition
         if change.reference:
             Path(change.reference).unlink(missing_ok=True)
         self._seen = change.marks
 
-    def _say(self, **values: object) -> None:
+    def _write_answer(self, **values: object) -> None:
         self._answer = self._answer.model_copy(update={"number": self._answer.number + 1, **values})
         self._answer.write(self._folder)
 
@@ -137,12 +138,12 @@ class ApplicationCode:
         except ANY_ERROR as error:  # SystemExit, too
             refused = reason_of(error)
         is_new = edition not in (self._edition, self._unfit)
-        # Files that were not known before are looked at from now on.
+        # Modules that the new code imports for the first time are watched from now on.
         self._change = CodeChange(edition, {**_marks(edition), **marks}, reference, refused, is_new=is_new)
 
 
 def check_log(before: Plan, now: Plan) -> None:
-    """Raises ApplicationError where new code could not read what is in the log by the code before. Pure."""
+    """Raises ApplicationError where new code could not read records that the old code has written. Pure."""
     if before.application != now.application:
         raise ApplicationError(
             f"its name is {now.application!r} now, and the log is that of {before.application!r}: {_ANEW}"
@@ -157,7 +158,7 @@ def check_log(before: Plan, now: Plan) -> None:
 
 
 def _shapes(planned: Plan) -> dict[str, set[int]]:
-    """What each topic carries, by its stream: fingerprints of schemas, 0 for bytes that an encoder makes."""
+    """The schema fingerprints in each stream's topic; 0 for bytes that an encoder makes."""
     found: dict[str, set[int]] = {}
     for stage in planned.stages:
         for entry in stage.inputs:
@@ -169,7 +170,7 @@ def _shapes(planned: Plan) -> dict[str, set[int]]:
 
 
 def _to_restart(before: Plan, now: Plan) -> list[str]:
-    """The services that read what has changed. Functions count as changed: whether they are, cannot be known."""
+    """The services that read a changed part of the plan. Functions count as changed, as they cannot be compared."""
     return [
         service
         for service, described in (
@@ -204,9 +205,9 @@ def _planned(reference: str) -> Plan:
 
 
 def _marks(edition: Edition, more: Marks | None = None) -> Marks:
-    """Of an edition's files and of these: a file that could not be imported may be there the next time.
+    """The marks of an edition's files and of those in `more`: a file that could not be imported may appear later.
 
-    The application's folder is among them: a new file changes it.
+    The application's folder is included, for a new file changes it.
     """
     files = {module.path for module in edition.modules.values()} | (more or {}).keys()
     return {path: _mark(path) for path in files | {str(Path(edition.reference.partition(":")[0]).parent)}}

@@ -1,4 +1,4 @@
-"""A run whose code changes: the same Java and Spark go on with new code, or with the old where the new is refused."""
+"""A run whose code is reloaded within the same Java and Spark; if the new code is refused, the old code runs on."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,18 +9,18 @@ from bettong.logs import Logger
 from bettong_processor.application_code import ApplicationCode, CodeChange
 from bettong_processor.supervision import Run
 
-# Between two looks at the files; a save is taken up at the second that finds it.
+# Between two checks of the files; a change is loaded at the second check that finds it.
 _POLL_S = 0.1
 _STOP_S_MAX = 20.0
-# What the start of new code may raise that the code of before does not meet.
+# Errors of new code's start for which the old code is started again.
 _REFUSED: tuple[type[BettongError], ...] = (*FINAL_ERRORS, ReferenceLoadError)
 
 
 class ChangingRun:
-    """A `supervision.Run`: one after the other, of `start`, each by the settings that name its code."""
+    """A `supervision.Run` that replaces the run within it: `start` starts one, from settings that name the code."""
 
     def __init__(self, code: ApplicationCode, start: Callable[[ProcessorSettings], Run], log: Logger) -> None:
-        """Starts the code that runs. Raises what `start` raises."""
+        """Starts the current code. Raises the errors of `start`."""
         self._code = code
         self._start = start
         self._log = log
@@ -40,11 +40,11 @@ class ChangingRun:
         return self._run.metrics()
 
     def ended(self, wait_s: float) -> bool:
-        """See Run. Takes up new code meanwhile."""
+        """See Run. Checks for new code, and switches to it, meanwhile."""
         until_s = time.monotonic() + wait_s
         while (left_s := until_s - time.monotonic()) > 0:
             if (change := self._code.poll()) is not None:
-                self._take_up(change)
+                self._apply_change(change)
             if self._run.ended(min(left_s, _POLL_S)):
                 return True
         return False
@@ -57,14 +57,14 @@ class ChangingRun:
         """See Run."""
         self._run.stop(wait_s)
 
-    def _take_up(self, change: CodeChange) -> None:
+    def _apply_change(self, change: CodeChange) -> None:
         if change.refused or not change.is_new:
             self._refuse(change, change.refused)
             return
         self._log.info("new code", edition=change.reference)
         self._run.stop(_STOP_S_MAX)
         try:
-            # What it has saved last is looked at before anything is folded.
+            # The start checks whether the new code can restore the saved states, before anything is folded.
             self._run = self._start(self._code.settings_of(change.reference))
         except _REFUSED as error:
             self._refuse(change, str(error))
@@ -74,5 +74,5 @@ class ChangingRun:
 
     def _refuse(self, change: CodeChange, why: str) -> None:
         if why:
-            self._log.warning("new code is refused, the code of before runs on", reason=why)
+            self._log.warning("new code is refused, the old code runs on", reason=why)
         self._code.refuse(change, why)

@@ -1,7 +1,7 @@
-"""Whether the CPUs of a worker are its own, as a kubelet's static CPU manager gives them. Pure but for `read_cpus`.
+"""Whether a worker has exclusive CPUs, which a kubelet's static CPU manager assigns. Pure except for `read_cpus`.
 
-Such a container's cpuset holds exactly the CPUs of its limit, and never all of the machine's, for some are always
-reserved. A container without that shares what is left with all others
+The cpuset of such a container has exactly as many CPUs as its limit, and never all of the machine's, for some are
+always reserved. All other containers share the remaining CPUs
 (kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies).
 """
 
@@ -16,7 +16,7 @@ _ONLINE = Path("/sys/devices/system/cpu/online")
 
 @dataclass(frozen=True, slots=True)
 class Cpus:
-    """What a process may use, of what there is; `promised`: how many it was to have for itself, 0 for none."""
+    """The CPUs that a process may use, and the machine's. `promised`: how many were to be exclusive, 0 for none."""
 
     own: frozenset[int]
     machine: frozenset[int]
@@ -24,15 +24,15 @@ class Cpus:
 
     @property
     def exclusive(self) -> bool:
-        """Whether they are its own."""
+        """Whether no other container uses them."""
         return self.own < self.machine and len(self.own) == self.promised
 
     @property
     def broken(self) -> bool:
-        """Whether CPUs were promised that are not there."""
+        """Whether exclusive CPUs were promised and are not exclusive."""
         return self.promised > 0 and not self.exclusive
 
-    def said(self) -> str:
+    def description(self) -> str:
         """One line for people."""
         used = f"{len(self.own)} of {len(self.machine)} CPUs"
         if not self.promised:
@@ -45,7 +45,7 @@ class Cpus:
         )
 
     def metrics(self) -> dict[str, str | int | float]:
-        """For the records of partitions; without a promise they are left out."""
+        """For the live records of partitions; without a promise EXCLUSIVE is omitted."""
         found: dict[str, str | int | float] = {metrics.CPUS.name: len(self.own)}
         if self.promised:
             found[metrics.EXCLUSIVE.name] = int(self.exclusive)
@@ -53,7 +53,7 @@ class Cpus:
 
 
 def listed(text: str) -> frozenset[int]:
-    """The CPUs of a list as Linux writes it: `0-3,8`. Raises ValueError for anything else."""
+    """Parses Linux' list format for CPUs: `0-3,8`. Raises ValueError for anything else."""
     found: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -62,7 +62,7 @@ def listed(text: str) -> frozenset[int]:
 
 
 def read_cpus(promised: int, online: Path = _ONLINE) -> Cpus:
-    """What this process may use now. A machine that does not list its CPUs has as many as the process counts."""
+    """The CPUs that this process may use now. If the machine does not list its CPUs, `os.cpu_count` counts them."""
     try:
         machine = listed(online.read_text())
     except (OSError, ValueError):
@@ -70,15 +70,15 @@ def read_cpus(promised: int, online: Path = _ONLINE) -> Cpus:
     return Cpus(frozenset(os.sched_getaffinity(0)), machine, promised)
 
 
-# Found by the daemon for the workers that it forks: tasks bring the driver's settings, whom nobody promised these CPUs.
+# Read by the daemon, for the workers that it forks: their tasks have the driver's settings, with the driver's promise.
 _FOUND: list[Cpus] = []
 
 
-def keep(cpus: Cpus) -> None:
-    """Says what was found to all that is forked from this process."""
+def keep_for_workers(cpus: Cpus) -> None:
+    """Keeps the result for the processes that are forked from this one."""
     _FOUND[:] = [cpus]
 
 
-def kept() -> Cpus:
-    """What the process found that this one is forked from; without that, what it sees, and no promise."""
+def kept_cpus() -> Cpus:
+    """What the parent process kept before it forked this one; else this process's CPUs, without a promise."""
     return _FOUND[0] if _FOUND else read_cpus(0)

@@ -1,39 +1,40 @@
-"""What a failed query says, in one line, and whether a new start can mend it. Pure."""
+"""Summarizes the error of a failed query in one line, and decides whether a restart can mend it. Pure."""
 
 import re
 from dataclasses import dataclass
 
 from bettong.errors import FINAL_ERRORS, BettongError, LogTruncatedError
 
-# By their very names: a PasswordError of a task passes, for the processor itself has read the file at its start.
+# By exact name, so not subclasses: after a task's PasswordError it is restarted, for the processor itself could read
+# the file at its start.
 _FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
 
-# Spark's words for records that are gone from the log (failOnDataLoss).
+# Texts of Spark's errors about records that are missing from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
 
-# Spark's words for a context that has stopped.
+# Texts of Spark's errors about a context that has stopped.
 _STOPPED = ("RpcEnv has been stopped", "stopped SparkContext", "SparkContext was shut down")
 
-# What py4j says before it quotes Java.
+# How py4j introduces a Java error.
 _PY4J = "An error occurred while calling"
 
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception))(?:: (.+))?$", re.MULTILINE)
-# Room for the whole of a PoisonError, message included.
+# Long enough for a whole PoisonError with its message.
 TEXT_CHARACTERS_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`final`: the error to end with, for starting again would only fail again; None when it may mend."""
+    """`final`: the error to end with because a restart would fail again; None when a restart may mend it."""
 
     text: str
     final: type[BettongError] | None
-    # Spark's context has stopped by itself: nothing can be started in it any more.
+    # Spark's context has stopped by itself, so that nothing can be started in it any more.
     is_without_spark: bool = False
 
 
 def fault_of(text: str) -> Fault:
-    """Reads the text of a failed query or job, which quotes Python's traceback among Java's."""
+    """Reads the error text of a failed query or job, in which Python's traceback is quoted within Java's."""
     errors = _PYTHON_ERROR.findall(text)
     own = [(name, reason) for name, reason in errors if name in _FINAL]
     if own:

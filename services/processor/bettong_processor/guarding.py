@@ -1,4 +1,4 @@
-"""The guard of a process, by its settings: what both schedules fold with."""
+"""Makes the crash guard of a process from its settings, for both schedules."""
 
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.exclusion_log import ExclusionLog
@@ -10,7 +10,7 @@ from bettong_processor.reporting import PartitionMetrics
 
 
 def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMetrics, log: Logger) -> Guard:
-    """Marks lie beside the states that workers of a machine share. Connects to nothing yet. Raises SettingsError."""
+    """Its marks are beside the states that a machine's workers share. Does not connect yet. Raises SettingsError."""
     folder = settings.state_folder(application)
     prepare_folder(folder)
     exclusions = ExclusionLog(

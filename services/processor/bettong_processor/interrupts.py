@@ -1,7 +1,7 @@
-"""SIGINT in Spark's Python workers: ignored.
+"""Ignores SIGINT in Spark's Python workers.
 
-It comes to all of a terminal's processes, and a container's. Spark's daemon has its workers raise KeyboardInterrupt,
-which within a user's function would be taken for its message's failure. Spark itself ends workers by other signals.
+SIGINT reaches all processes of a terminal, or of a container. Spark's daemon makes its workers raise KeyboardInterrupt,
+which within a user's function would count as a failure of its message. Spark itself ends workers by other signals.
 """
 
 import signal
@@ -9,6 +9,6 @@ import threading
 
 
 def ignore() -> None:
-    """For this process, a task's first act. Does nothing on another thread than the main one, where Spark runs none."""
+    """Call it first in a task. Does nothing outside the main thread, in which Spark runs all tasks."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

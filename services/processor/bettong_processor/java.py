@@ -1,6 +1,6 @@
-"""Spark's Java: starts while Python loads, carries Spark's context, and ends with it.
+"""Spark's Java process: it starts while Python imports modules, runs Spark's context, and ends with it.
 
-The less is loaded before it starts, the sooner it runs: what needs pyspark is in `spark_context`.
+To start it early, this module imports little: whatever needs pyspark is in `spark_context`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from bettong_processor.spark_options import options
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# Connections of a Java that dies close a moment before it is gone.
+# The connections of a dying Java close a moment before its process ends.
 DEATH_S_MAX = 1.0
-# It needs 2 or 3 s (docs/delivery.md): after twenty times as long it hangs, and is not only slow.
+# A start takes 2 or 3 s (docs/delivery.md): after twenty times as long Java hangs and is not merely slow.
 _START_S_MAX = 60.0
 _END_S_MAX = 5.0
 _POLL_S = 0.02
@@ -42,9 +42,9 @@ _LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 class Java:
     """A context manager: entering starts Java and returns at once, leaving ends it. One a process.
 
-    It finds its settings in the environment: `set_environment` comes first.
+    Java reads settings from the environment: call `set_environment` first.
 
-    `end_s_max`: what Spark and Java together have for their end; then Java is killed.
+    `end_s_max`: how long Spark and Java together may take to end; then Java is killed.
     """
 
     def __init__(self, settings: ProcessorSettings, *, end_s_max: float = _END_S_MAX) -> None:
@@ -62,15 +62,15 @@ class Java:
         return self
 
     def begin(self, application: str) -> None:
-        """Starts Spark's context as soon as Java listens, beside the caller, who goes on loading. Once."""
-        import bettong_processor.spark_context  # noqa: F401 - not in two threads at a time
+        """Starts Spark's context in another thread, as soon as Java listens. Does not block. Call it once."""
+        import bettong_processor.spark_context  # noqa: F401 - so that two threads do not import it at a time
 
         self._starting = self._beside.submit(self._start, application)
 
     def context(self, application: str) -> SparkContext:
         """Spark's context; starts it unless `begin` has. Blocks for seconds.
 
-        Raises SettingsError when it cannot: no Java, none that is ready within a minute, no jars, no such master.
+        Raises SettingsError when it does not start: no Java, not ready within a minute, no jars, an unknown master.
         """
         if self._starting is None:
             self.begin(application)
@@ -78,29 +78,29 @@ class Java:
         return self._starting.result()
 
     def _start(self, application: str) -> SparkContext:
-        # Python gives its lock back after 5 ms: each of a hundred calls of Java would wait for who loads modules.
+        # A thread that imports modules releases the GIL every 5 ms only: each of a hundred calls of Java would wait.
         interval_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
         try:
-            return self._started(application)
+            return self._start_context(application)
         finally:
             sys.setswitchinterval(interval_s)
 
-    def _started(self, application: str) -> SparkContext:
+    def _start_context(self, application: str) -> SparkContext:
         self._wait_until_it_listens()
         address = self._address.read_bytes()
-        self._folder.cleanup()  # not only at the end, which does not come to those that are killed
+        self._folder.cleanup()  # now rather than at the end, which a killed process does not reach
         from bettong_processor import spark_context
 
         conf = {**self._conf, "spark.app.name": f"bettong {application}"}
         try:
             self._context = spark_context.start(conf, address)
         except spark_context.ERRORS as error:
-            raise self._does_not_start(fault_of(str(error)).text) from None
+            raise self._start_error(fault_of(str(error)).text) from None
         return self._context
 
     def ended(self, wait_s: float) -> bool:
-        """Whether Java is gone, or goes within `wait_s`."""
+        """Whether Java has ended, or ends within `wait_s`."""
         try:
             self._process.wait(wait_s)
         except subprocess.TimeoutExpired:
@@ -108,22 +108,22 @@ class Java:
         return True
 
     def stop(self) -> None:
-        """Ends Spark, and Java: nothing that it has to say may come behind our own last line.
+        """Ends Spark and Java, and waits, so that no output of Java follows our own last line.
 
-        Blocks for `end_s_max` at most, and a moment where it has to kill. The second time there is nothing left to end.
+        Blocks for `end_s_max` at most, and a moment longer if it must kill Java. Does nothing the second time.
         """
         killing = Timer(self._end_s_max, self._process.kill)
         killing.daemon = True
         killing.start()
         try:
             if self._context is None:
-                self._process.terminate()  # it carries nothing, and may still be starting
+                self._process.terminate()  # there is no context, and Java may still be starting
             elif not self.ended(0.0):
                 from bettong_processor import spark_context
 
                 spark_context.stop(self._context)
             if self._process.stdin is not None:
-                self._process.stdin.close()  # that is how pyspark tells it to end
+                self._process.stdin.close()  # pyspark's signal to end
             self.ended(self._end_s_max + DEATH_S_MAX)
         finally:
             killing.cancel()
@@ -139,11 +139,11 @@ class Java:
         until_s = time.monotonic() + _START_S_MAX
         while not self._address.exists():
             if self.ended(_POLL_S):
-                raise self._does_not_start(f"Java ended with exit code {self._process.returncode}")
+                raise self._start_error(f"Java ended with exit code {self._process.returncode}")
             if time.monotonic() > until_s:
-                raise self._does_not_start(f"Java is not ready after {_START_S_MAX:g} s")
+                raise self._start_error(f"Java is not ready after {_START_S_MAX:g} s")
 
-    def _does_not_start(self, why: str) -> SettingsError:
+    def _start_error(self, why: str) -> SettingsError:
         return SettingsError(
             f"Spark does not start with {PREFIX}SPARK_MASTER={self._settings.spark_master}:"
             f" {why}; is the master right, and Java 17 installed?"
@@ -151,21 +151,21 @@ class Java:
 
 
 def _launch(conf: Mapping[str, str], address: Path) -> subprocess.Popen[bytes]:
-    """Starts Spark's Java, which writes into the file `address` where it listens.
+    """Starts Spark's Java, which writes the address of its listener into the file `address`.
 
-    As `launch_gateway` of pyspark does, but that forks with Python code in the child, unsafe beside threads, waits
-    without an end, and does not say which process to end meanwhile.
+    Pyspark's `launch_gateway` does the same, but runs Python code in a forked child, which is unsafe beside threads,
+    waits without a bound, and does not return the process to end meanwhile.
     """
     command = java_command(conf, os.environ)
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"', *command],  # a Ctrl-C is ours: we end it
+        ["/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"', *command],  # ignores Ctrl-C: we end it
         stdin=subprocess.PIPE,
         env=os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
     )
 
 
 def set_environment(settings: ProcessorSettings) -> None:
-    """What Java and Spark's Python are to find in the environment. Before either starts."""
+    """Sets the environment variables of Java and of Spark's Python. Call it before either starts."""
     for name, value in settings.model_dump(mode="json").items():
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)
@@ -173,7 +173,7 @@ def set_environment(settings: ProcessorSettings) -> None:
     java = find_java(os.environ)
     if java is not None and java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)  # where spark-submit looks
-    # Of the Java that only puts the command line of Spark's together: 0.3 instead of 0.5 CPU seconds.
+    # For the short-lived Java that builds Spark's command line: 0.3 instead of 0.5 CPU seconds.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(_LAUNCHER))
     if settings.spark_master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

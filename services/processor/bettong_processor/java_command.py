@@ -1,11 +1,11 @@
-"""What Spark's Java is started with. Pure, but reads the files of Spark.
+"""The command line of Spark's Java. Pure, except that it reads Spark's files.
 
-`spark-submit` starts a Java of its own that puts the command line together: a third of a second of each start. On one
-machine, with Spark as it was installed, that line is always the same, and is made here. Whatever else could change it
-(a Spark of the user's, his `spark-env.sh`, his arguments) goes through `spark-submit` as ever.
+`spark-submit` starts another Java to build that command line, a third of a second of each start. On one machine, with
+Spark as installed, the line is always the same, so it is built here. If anything could change it (the user's own Spark,
+`spark-env.sh` or arguments), `spark-submit` is used.
 
-On the class path MLlib is missing. It has an extension of Spark SQL that every session loads, and describes its
-functions by Scala's reflection: a second of each start, for functions that nothing here calls.
+The class path leaves out MLlib. Every session would load its extension of Spark SQL, which describes its functions by
+Scala reflection: a second of each start, for functions that are not called here.
 """
 
 import os
@@ -20,7 +20,7 @@ from bettong.java import find_java
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _SHELL = "pyspark-shell"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-# Where one of these is set, Spark's launcher reads more than its own folder.
+# If one of these is set, Spark's launcher reads more than its own folder.
 _FOR_LAUNCHER = (
     "SPARK_HOME",
     "SPARK_CONF_DIR",
@@ -30,9 +30,9 @@ _FOR_LAUNCHER = (
     _ARGUMENTS,
 )
 _LEFT_OUT = "spark-mllib_"
-# Spark's launcher asks for it, and Spark does without where a Java has been made without it.
+# Spark's launcher requests this module; Spark runs without it on a Java that lacks it.
 _VECTORS = "jdk.incubator.vector"
-# As Spark's launcher has it (`JavaModuleOptions`); `tests/unit/test_processor_java.py` compares.
+# As in Spark's launcher (`JavaModuleOptions`); `tests/unit/test_processor_java.py` compares them.
 _OPENED = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -67,7 +67,7 @@ def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> lis
     home = _spark_home(environment)
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     is_configured = any(environment.get(name) for name in _FOR_LAUNCHER) or (home / "conf").exists()
-    # `local-cluster[...]` starts executors, by what Spark's launcher tells Java.
+    # `local-cluster[...]` starts executors, for which Java needs what Spark's launcher passes to it.
     is_alone = conf["spark.master"].partition("[")[0] == "local"
     if is_configured or not is_alone:
         arguments = shlex.split(environment.get(_ARGUMENTS, _SHELL))
@@ -88,7 +88,7 @@ def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> lis
 
 
 def _spark_home(environment: Mapping[str, str]) -> Path:
-    """Where Spark lies: SPARK_HOME, else in the package pyspark, which is not loaded for that."""
+    """Spark's folder: SPARK_HOME, else that of the package pyspark, which is not imported for that."""
     if environment.get("SPARK_HOME"):
         return Path(environment["SPARK_HOME"])
     package = find_spec("pyspark")

@@ -13,16 +13,16 @@ from bettong_processor.java import Java, set_environment
 
 
 def main(overrides: Mapping[str, object]) -> None:
-    """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
+    """Runs until SIGTERM or SIGINT. When it cannot go on, raises a BettongError that names the remedy."""
     settings = read(ProcessorSettings, overrides)
     code = ApplicationCode(settings, settings.reload) if settings.reload is not None else None
     if code is not None:
         settings = code.settings
     set_environment(settings)
-    # Executors of a cluster live on when this process dies, and are on other machines.
+    # Not on a cluster: its executors are on other machines, and outlive this process.
     with Prepared() if settings.spark_master.startswith("local") else nullcontext(), Java(settings) as java:
         java.begin(plan(load(settings.application)).application)
-        # Loading this takes a core for as long as Java needs another one to start.
+        # Imported while Java starts on another core.
         from bettong_processor.service import run
 
         run(settings, java, code)

@@ -1,4 +1,4 @@
-"""The application's stages, loaded and compiled once a process (and inherited by Spark's forked workers)."""
+"""Loads and compiles the application's stages, once a process; Spark's forked workers inherit them."""
 
 from dataclasses import dataclass
 from functools import lru_cache

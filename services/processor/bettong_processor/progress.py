@@ -1,7 +1,7 @@
-"""How far the stages' logs are folded, and which partitions stand still: what a driver reports, under either schedule.
+"""Lag of the stages' partitions, and which of them stall: what a driver reports, under either schedule.
 
-Kafka's ends of the logs are compared with the offsets that partitions have reported, so records that no task folds
-count, too.
+It compares the ends of the logs in Kafka with the offsets that partitions have reported, so records that no task folds
+count as well.
 """
 
 import threading
@@ -20,11 +20,11 @@ from bettong.logs import Logger
 from bettong_processor.reporting import held_up
 from bettong_processor.rest import Rest
 
-# Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.
+# Between two checks, and so the age of what `status` shows. Each check sends a request to the broker and to Redis.
 _POLL_S = 0.5
-# A run has its partitions from its start to its end.
+# How long the list of topics is cached: a run's partitions never change.
 _TOPICS_KNOWN_S = 5.0
-# A broker that does not answer within this is reported as away: what is reported is to be true within 2 s.
+# A broker that does not answer within this is reported as unreachable: reports are to be true within 2 s.
 _ANSWER_WAIT_S_MAX = 1.5
 # A partition whose offset has not moved for this long although records wait is reported. Longer than a usual
 # micro-batch, which moves offsets at its end.
@@ -50,7 +50,7 @@ class LogOffsets(Protocol):
 class Idle:
     """A partition whose log is folded to its end, `offset`. `due_ns`: see PartitionWorker; None: nothing is due.
 
-    `is_reported`: whether the partition has reported so of this very offset; else nobody knows what is due.
+    `is_reported`: whether the partition has reported `due_ns` for this offset; else it is unknown.
     """
 
     offset: int
@@ -59,7 +59,7 @@ class Idle:
 
 
 class ReportedPartitions(Protocol):
-    """What partitions have reported."""
+    """The live records of partitions."""
 
     def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         """See LiveMetrics."""
@@ -67,12 +67,12 @@ class ReportedPartitions(Protocol):
 
 @dataclass(slots=True)
 class Stalls:
-    """Since when each partition with lag has not moved. Pure; seconds of one monotonic clock."""
+    """Since when the offset of each partition with lag has not moved. Pure; seconds of one monotonic clock."""
 
     _seen: dict[TopicPartition, tuple[int, float]] = field(default_factory=dict)
 
     def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[TopicPartition, float]:
-        """One observation; the seconds for which each partition with lag has stood still."""
+        """Adds an observation; returns for how many seconds each partition with lag has not moved."""
         before, self._seen = self._seen, {}
         for partition, offset in offsets.items():
             if ends.get(partition, 0) > offset:
@@ -82,7 +82,7 @@ class Stalls:
 
 
 class Progress:
-    """Checks in a thread of its own, from `start` to `stop`: Kafka may be away for long."""
+    """Checks in its own thread, from `start` to `stop`, for Kafka may be unreachable for long."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class Progress:
         logger: Logger,
         committed: Callable[[], Offsets] = dict,
     ) -> None:
-        """`stages`: by their topics; of each so many `partitions` are in use. `committed`: offsets that are known
-        otherwise to be folded, by (topic, partition).
+        """`stages`: by their topics, each with `partitions` in use.
 
-        Redis may have lost what partitions have reported.
+        `committed`: offsets by (topic, partition) that are known from elsewhere to be folded, as Redis may have lost
+        the partitions' reports.
         """
         self._log = log
         self._reported = reported
@@ -124,7 +124,7 @@ class Progress:
         logger: Logger,
         committed: Callable[[], Offsets] = dict,
     ) -> "Progress":
-        """Of the settings' Kafka, which it asks by a client of its own, and what partitions have reported in Redis."""
+        """For the settings' Kafka, with its own client, and the partitions' live records in Redis."""
         log = LogAdmin(
             settings.kafka_connection,
             answer_wait_s_max=_ANSWER_WAIT_S_MAX,
@@ -142,32 +142,32 @@ class Progress:
         )
 
     def start(self) -> None:
-        """Begins to check."""
+        """Starts the thread."""
         threading.Thread(target=self._run, name="progress", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the checks, soon."""
+        """Ends the checks soon; does not wait."""
         self._stopping.set()
 
     def metrics(self) -> Mapping[str, str | float]:
-        """Lag, of all and of each partition, and who stands still. Empty while Kafka or Redis does not say."""
+        """The lag, in total and of each partition, and the stalled partitions. Empty while Kafka or Redis is away."""
         return self._metrics
 
     def idle(self) -> Mapping[TopicPartition, Idle]:
-        """The partitions, by topic and number, in which nothing waits. Empty while Kafka or Redis does not say."""
+        """The partitions without lag, by topic and number. Empty while Kafka or Redis is away."""
         return self._idle
 
     def waits_for(self) -> str:
-        """What is wrong with Kafka, or holds partitions up; "" for nothing."""
+        """Why Kafka cannot be read, or what holds partitions up; "" for nothing."""
         return self._waits_for
 
     @property
     def at_rest(self) -> bool:
-        """Whether for a while nothing has come, and nothing waits."""
+        """Whether for a while no record has arrived, and there is no lag."""
         return self._rest.has_begun(self._clock())
 
     def check(self) -> None:
-        """One check. Raises what nobody foresaw."""
+        """One check. Raises unexpected errors only."""
         self._check()
         if not self._idle or len(self._idle) < len(self._ends):
             self._rest.end(self._clock())
@@ -220,7 +220,7 @@ def folded(
     stages: Mapping[str, str],
     committed: Offsets,
 ) -> dict[TopicPartition, int]:
-    """The next offset of each partition: what it has reported, or what is known otherwise, or its log's beginning."""
+    """The next offset of each partition: the highest of its report, `committed`, and the beginning of its log."""
     found = {}
     for partition in ends:
         record = reported.get(PartitionId(stages[partition.topic], partition.partition), {})
@@ -235,7 +235,7 @@ def idle(
     reported: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
 ) -> dict[TopicPartition, Idle]:
-    """The partitions that are folded to the end of their logs, those without a record among them."""
+    """The partitions that are folded to the end of their logs, including those that never had a record."""
     found = {}
     for log, offset in offsets.items():
         if offset == ends[log]:

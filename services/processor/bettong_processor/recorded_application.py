@@ -1,4 +1,4 @@
-"""The application that runs while `recording` records what Java loads: two stages, so a repartition and a sink."""
+"""The application that runs while `recording` records Java's classes: two stages, with a `key_by` and a sink."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class RecordedWord:
 
 @dataclass(slots=True)
 class RecordedCount:
-    """How often a word has been seen; the state of a word, and what comes out."""
+    """How often a word has been seen: the state of a word, and the result."""
 
     word: str = ""
     total: int = 0

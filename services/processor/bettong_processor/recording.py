@@ -1,8 +1,8 @@
 """Records the class-data archives of Kafka and Spark: `python -m bettong_processor.recording`.
 
-`bettong setup` and `make setup` call it. Counts words once, on a broker and a Spark session that write down at their
-end what classes they have loaded, and starts the tasks of the other schedule. See `bettong.class_archives`. A Java that
-can't record leaves no archive: then all start as slowly as ever.
+`bettong setup` and `make setup` call it. It counts words once, with a broker and a Spark session that archive their
+loaded classes when they end, and starts the tasks of the other schedule. See `bettong.class_archives`. A Java that
+cannot record leaves no archive, and starts are not faster.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from bettong_processor.resident.driver import start_run
 from bettong_processor.warming import warm_up
 
 _APPLICATION = Path(__file__).with_name("recorded_application.py")
-_END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
+_END_S_MAX = 120.0  # for a JVM that writes its archive when it ends, which takes seconds
 _POLL_S = 0.1
 
 
 def main() -> None:
-    """Records all archives. Where that fails, those that were there stay."""
+    """Records all archives. If that fails, the existing ones are kept."""
     archives = archive(KAFKA).parent
     old = archives.with_name(f"{archives.name}.old")
     try:
         shutil.rmtree(old, ignore_errors=True)
         if archives.exists():
-            archives.rename(old)  # a JVM that has one writes none
+            archives.rename(old)  # a JVM that starts from an archive records none
         try:
             archives.mkdir(parents=True)
             record()
@@ -69,11 +69,11 @@ def main() -> None:
 
 
 def record() -> None:
-    """Runs Kafka, and Spark beside it, which record; and keeps how a storage of Kafka's is formatted."""
+    """Runs Kafka and Spark, which record; also keeps the checkpoint file of a formatted Kafka storage."""
     with tempfile.TemporaryDirectory(prefix="bettong-setup-") as folder:
         broker = KafkaBroker(Path(folder) / "kafka")
         try:
-            broker.prepare()  # the storage tool is another program, and not to be recorded
+            broker.prepare()  # first, so that the storage tool is not recorded
             broker.keep_checkpoint()
             os.environ |= recording(KAFKA)
             broker.start()
@@ -89,14 +89,14 @@ def record() -> None:
 
 
 def _run_apart(*words: str) -> None:
-    """In a process of its own, for each has one Java: `work_apart` of these words."""
+    """Runs `work_apart` in another process, for a process can start one Java only."""
     ended = subprocess.run([sys.executable, "-m", "bettong_processor.recording", *words], check=False)
     if ended.returncode:
         raise LocalError(f"recording {words[0]} ended with exit code {ended.returncode}")
 
 
 def work_apart(name: str, folder: str, kafka: str, redis: str) -> None:
-    """What Spark's Java does while the archive of that name is recorded."""
+    """Runs Spark's Java while it records the archive of that name."""
     try:
         _WORK[name](Path(folder) / name, kafka, redis)
     except BettongError as error:
@@ -104,7 +104,7 @@ def work_apart(name: str, folder: str, kafka: str, redis: str) -> None:
 
 
 def start_tasks(folder: Path, kafka: str, redis: str) -> None:
-    """Starts the tasks of `resident`, and ends them when they have their partitions: Java sees nothing of messages."""
+    """Starts the tasks of `resident`, and ends them once they hold their partitions: messages do not involve Java."""
     settings = _settings(folder, kafka, redis, Schedule.RESIDENT)
     planned = plan(load(settings.application))
     set_environment(settings)
@@ -120,7 +120,7 @@ def start_tasks(folder: Path, kafka: str, redis: str) -> None:
 
 
 def count_words(folder: Path, kafka: str, redis: str) -> None:
-    """A line through `micro-batch`, twice: in the first batch of a query, and in a later one."""
+    """Processes a line under `micro-batch` twice: in the first batch of a query, and in a later one."""
     settings = _settings(folder, kafka, redis, Schedule.MICRO_BATCH)
     planned = plan(load(settings.application))
     LogAdmin(kafka).create_topics(
@@ -177,7 +177,7 @@ def _settings(folder: Path, kafka: str, redis: str, schedule: Schedule) -> Proce
 
 
 def line(sequence: SequenceNumber) -> bytes:
-    """A frame of the source, as a sender writes it."""
+    """A record of the source, as a sender would write it."""
     (source,) = plan(load(str(_APPLICATION))).sources
     columns = Columns.of_messages(source.schema, [source.schema.message(text="to be or not to be")])
     return encode(

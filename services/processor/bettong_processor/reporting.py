@@ -1,4 +1,4 @@
-"""The live metrics of partitions, written by tasks: best effort, for results never wait for metrics."""
+"""Live metrics of partitions, which tasks write as best effort: results never wait for metrics."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from bettong.logs import Logger
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.saved_snapshots import SavedSnapshot
 
-# While Redis is away each attempt costs a task up to a few seconds, so that attempts are this far apart.
+# Between two attempts while Redis is away: each costs a task up to a few seconds.
 _PAUSE_S = 10.0
-# Partitions that are named in one line.
+# Partitions that one line names.
 _NAMED_MAX = 3
 
 
 @dataclass(slots=True)
 class PartitionMetrics:
-    """Writes metrics, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
+    """Writes metrics; after a failed write, skips them for a while. `clock` is monotonic, in seconds.
 
-    `gap_alarm_s`: how long a gap may stay before who reads records sees it. `beside`: of the process, written with
-    each of them.
+    `gap_alarm_s`: how long a gap may stay before readers of the records report it. `beside`: metrics of the process,
+    written with each partition's.
     """
 
     live_metrics: LiveMetrics
@@ -39,7 +39,7 @@ class PartitionMetrics:
     def of(
         self, worker: PartitionWorker, saved: SavedSnapshot | None, save_fault: str
     ) -> dict[str, str | int | float]:
-        """What a partition's record says of its fold, what is newly saved, and why the store did not take the next."""
+        """A partition's record: its fold, the newly saved snapshot, and why the next one could not be saved."""
         return {
             **metrics_of(worker),
             **(saved.metrics() if saved is not None else {}),
@@ -50,7 +50,7 @@ class PartitionMetrics:
         }
 
     def write(self, partition: PartitionId, metric_values: MetricValues, begun_ms: int | None = None) -> None:
-        """Changes these metrics of a partition. Never raises; what is left out is made good by the next batch.
+        """Updates these metrics of a partition. Never raises; the next batch makes up for a write that is skipped.
 
         `begun_ms`: when the run began, if its tasks may run twice (LiveMetrics.write_folded).
         """
@@ -67,13 +67,13 @@ class PartitionMetrics:
             self._resume_s = self.clock() + _PAUSE_S
 
     def report_fault(self, partition: PartitionId, text: str) -> None:
-        """Reports what holds a partition up; "" for nothing."""
+        """Reports what holds a partition up; "" clears it."""
         self.write(partition, {metrics.FAULT.name: text})
 
     def hold_fault(self, partition: PartitionId, text: str) -> None:
-        """Reports what stays wrong with a partition though it may go on, until it is called again; "" for nothing.
+        """Reports a fault with every record of a partition, which may go on, until the next call; "" clears it.
 
-        "" where this process holds nothing writes nothing: it comes with each snapshot.
+        Without a fault, "" writes nothing, as each snapshot calls this.
         """
         if text:
             self._held[partition] = text
@@ -82,12 +82,12 @@ class PartitionMetrics:
         self.report_fault(partition, text)
 
     def report_left_out(self, partition: PartitionId, text: str) -> None:
-        """Reports what is left out from now on, for it killed workers."""
+        """Reports what is excluded from now on because it killed workers."""
         self.write(partition, {metrics.LEFT_OUT.name: text})
 
 
 def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
-    """What holds partitions up, in a line for people, by their records; "" for nothing."""
+    """One line for people about the partitions whose records report a fault; "" for none."""
     found = [
         f"{partition} is held up: {text}"
         for partition, record in sorted(partitions.items())
@@ -98,14 +98,14 @@ def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
 
 
 def gap_text(gap: Gap | None) -> str:
-    """A gap for people; "" for none."""
+    """One line for people about a gap; "" for none."""
     if gap is None:
         return ""
     return f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
 
 
 def metrics_of(worker: PartitionWorker) -> dict[str, str | int | float]:
-    """What its record says, but for gaps and snapshots."""
+    """The metrics of a partition's record, without gaps and snapshots."""
     watermark_ns, held_by = worker.watermark
     hot_keys = worker.key_sample.found() if worker.key_sample is not None else NO_HOT_KEYS
     return {

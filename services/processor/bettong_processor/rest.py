@@ -1,10 +1,10 @@
-"""Rest: nothing has come for a while, so who looks about many times a second does so less often.
+"""Rest: no record has arrived for a while, so loops that poll many times a second poll less often.
 
-What comes ends it at once. What people wait for meanwhile (a death, a new assignment) is noticed a tenth of a second
-later: nothing is under way then.
+A record ends it at once. Other events, such as a death or a new assignment, are detected a tenth of a second later,
+which delays no record.
 """
 
-# Shorter pauses are those of a source that is slow.
+# Shorter pauses are usual for a slow source.
 _AFTER_S = 2.0
 
 
@@ -15,9 +15,9 @@ class Rest:
         self._moved_s = now_s
 
     def end(self, now_s: float) -> None:
-        """Something has come, or is under way."""
+        """Something has arrived, or is in progress."""
         self._moved_s = now_s
 
     def has_begun(self, now_s: float) -> bool:
-        """Whether nothing has come for long enough."""
+        """Whether nothing has arrived for long enough."""
         return now_s - self._moved_s >= _AFTER_S

@@ -1,4 +1,4 @@
-"""Workers made of saved increments: what both schedules do when they need the state of a partition."""
+"""Restores partition workers from saved increments, for both schedules."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor.programs import Programs
 
-# Others may push out what is being read, by saving newer states: then it is searched anew, this often at most.
+# Another process may save newer increments, so that the store deletes those that are being read: then the search is
+# repeated, this often at most.
 ATTEMPTS_MAX = 10
 
 Load = Callable[[PartitionId, Increment], bytes | None]
 
 
 class RestoreGuard(Protocol):
-    """What guards a process against states that kill it: `crashes.states.GuardedStates`."""
+    """Guards a process against states that kill it: `crashes.states.GuardedStates`."""
 
     def try_restoring(self, worker: PartitionWorker, increments: Sequence[Increment], load: Load) -> None:
-        """Before these are restored, oldest first. Raises StoreError where that would end the process."""
+        """Called before these are restored, oldest first. Raises StoreError if that would kill the process."""
 
     def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
         """See PartitionWorker."""
@@ -31,7 +32,7 @@ class RestoreGuard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """What the workers need to know of the settings."""
+    """The settings that workers need."""
 
     partitions: int
     frame_bytes_max: int
@@ -39,7 +40,7 @@ class WorkerLimits:
 
 
 class Restoring:
-    """Makes workers of one application. Not for several threads at once."""
+    """Makes partition workers of one application. Not thread-safe."""
 
     def __init__(
         self, programs: Programs, limits: WorkerLimits, log: Logger, references: ReferenceTables | None = None
@@ -74,7 +75,7 @@ class Restoring:
         partition: PartitionId,
         guard: RestoreGuard | None = None,
     ) -> PartitionWorker:
-        """A worker of the newest state in a store that can be read; a fresh one when there is none.
+        """A worker with the newest readable state in a store; a fresh one when there is none.
 
         Raises StoreError, and StateChangedError.
         """
@@ -82,20 +83,20 @@ class Restoring:
             saved = store.increments(partition)
             for increments in chains(saved):
                 worker = self.fresh(partition)
-                if self.took(worker, increments, store.load, guard):
+                if self.apply_increments(worker, increments, store.load, guard):
                     return worker
             if set(store.increments(partition)) <= set(saved):
                 break
         return self.fresh(partition)
 
-    def took(
+    def apply_increments(
         self,
         worker: PartitionWorker,
         increments: Sequence[Increment],
         load: Load,
         guard: RestoreGuard | None = None,
     ) -> bool:
-        """Whether a worker has taken over increments; else one is damaged or gone, and the worker spoilt.
+        """Restores increments into a worker. False when one is damaged or missing: then the worker must not be used.
 
         Raises StoreError, and StateChangedError.
         """
@@ -117,7 +118,7 @@ class Restoring:
         return True
 
     def _report_changed(self, stage: str, changed: list[str]) -> None:
-        """Logs once which code is new: its results may differ from now on; those delivered stay as they are."""
+        """Logs once which computations have new code: their results may differ from now on."""
         for computation in changed:
             if (stage, computation) not in self._reported:
                 self._reported.add((stage, computation))

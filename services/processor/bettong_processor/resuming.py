@@ -1,7 +1,8 @@
-"""Whether an application can go on from what is kept: checked before anything runs, so that its start can say so.
+"""Checks before a schedule starts whether the application can resume from its saved states and logs.
 
-Workers find the same out, but each only when records of its partition come. States are restored by an application's
-own code, which may end the process: that is done in children. What one dies of, workers name (`crashes.states`).
+Workers would find the same faults, but only with the first record of each partition. The application's own code
+restores states and may kill the process, so this runs in child processes. Workers report such states themselves
+(`crashes.states`).
 """
 
 import mmap
@@ -18,11 +19,11 @@ from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import WorkerLimits
 
-# Increments that are read at a start to see whether this code may go on from them: of one application all were mostly
-# made by the same code, and a start must not read states of gigabytes twice.
+# How much of the increments is read at a start: most were saved by the same code, and a start must not read states of
+# gigabytes twice.
 _CHECKED_BYTES_MAX = 32 * 1024 * 1024
 _NAMED_MAX = 4
-# Of a text that a child gives its parent.
+# The longest error text that a child passes to its parent.
 _TEXT_BYTES_MAX = 1 << 16
 
 
@@ -32,12 +33,11 @@ def check(
     stores: Iterable[SnapshotStore],
     begins: Mapping[TopicPartition, int],
 ) -> list[str]:
-    """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
+    """Raises LogTruncatedError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
+    application cannot resume from the states; and StoreError.
 
-    Returns what could not be looked at, for people: workers find out about it.
-
-    Raises LogTruncatedError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
-    application cannot go on from the states; and StoreError.
+    `begins`: where the log of each (topic, partition) begins. A state may be in any of the `stores`. Returns a line for
+    each state that could not be checked because its child died or did not finish; workers will report those.
     """
     found = list(stores)
     partitions = [
@@ -60,7 +60,7 @@ def check(
 def truncated_logs(
     saved: Mapping[PartitionId, Iterable[Increment]], begins: Mapping[PartitionId, int]
 ) -> dict[PartitionId, tuple[int, int]]:
-    """The partitions whose state nothing leads to any more: their newest snapshot, and where their log begins. Pure."""
+    """The partitions whose log begins after their newest snapshot: both offsets, by partition. Pure."""
     found = {}
     for partition, begin in begins.items():
         newest = max((each[-1].offset for each in chains(set(saved.get(partition, ())))), default=0)
@@ -101,20 +101,20 @@ def _check_states(
         assignment = Assignment(
             programs.plan.application, partition.partition, limits.partitions, limits.frame_bytes_max
         )
-        # A worker of its own, which is thrown away: whether its states can be read shows only by reading them.
+        # A worker for this check only: whether the states can be restored shows only by restoring them.
         worker = PartitionWorker(programs.stages[partition.stage], assignment)
-        lost = _restored(worker, newest, data)
+        lost = _restore_in_child(worker, newest, data)
         if lost is not None:
             deadly.append(f"{partition}, states at offset {newest.offset}: {lost.reason}")
         if isinstance(lost, Unknown):
-            break  # each may take as long
+            break  # the next ones may take as long
     return deadly
 
 
-def _restored(worker: PartitionWorker, increment: Increment, data: bytes) -> Death | Unknown | None:
-    """Restores a state in a child; how that ended, None when it lived. Raises StateChangedError.
+def _restore_in_child(worker: PartitionWorker, increment: Increment, data: bytes) -> Death | Unknown | None:
+    """Restores a state in a child; how the child died, None if it did not. Raises StateChangedError.
 
-    A damaged state, or one pushed out meanwhile, is none of this: the workers take the one before it.
+    A state that is damaged, or was deleted meanwhile, is no fault here: workers use the one before it.
     """
     with mmap.mmap(-1, _TEXT_BYTES_MAX) as shared:
 

@@ -1,4 +1,4 @@
-"""What is known of a partition's newest snapshot in the store, for its live record."""
+"""The newest saved snapshot of a partition, for its live record."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bettong import metrics
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCost:
-    """Of one that this process has saved: when (Unix s), how many bytes it wrote, and how long that took.
+    """The cost of a snapshot that this process has saved: when (Unix s), bytes written, and duration.
 
-    `paused_ms`: for how long nothing of the partition was folded meanwhile.
+    `paused_ms`: how long the partition was not folded meanwhile.
     """
 
     saved_s: float
@@ -22,13 +22,13 @@ class SnapshotCost:
 
 @dataclass(frozen=True, slots=True)
 class SavedSnapshot:
-    """`cost`: None of one that another process has saved, whose record says it."""
+    """`cost`: None if another process saved it; its live record has the cost."""
 
     offset: int
     cost: SnapshotCost | None = None
 
     def metrics(self) -> dict[str, int | float]:
-        """For a live record: what is not known is left out, and stays there."""
+        """For a live record: values that are not known are omitted, so that the record keeps its own."""
         found: dict[str, int | float] = {metrics.SNAPSHOT_OFFSET.name: self.offset}
         if self.cost is not None:
             found[metrics.SNAPSHOT_SAVED.name] = round(self.cost.saved_s, 3)

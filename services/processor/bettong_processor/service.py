@@ -1,4 +1,4 @@
-"""The processor at work: application, topics, Spark's context, and the schedule until SIGTERM or SIGINT."""
+"""Runs the processor: application, topics, Spark's context, and the schedule until SIGTERM or SIGINT."""
 
 import signal
 import time
@@ -48,9 +48,9 @@ from bettong_processor.warming import warm_up
 
 
 def run(settings: ProcessorSettings, java: Java, code: ApplicationCode | None = None) -> None:
-    """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on.
+    """Runs until SIGTERM or SIGINT. When it cannot go on, raises a BettongError that names the remedy.
 
-    `code`: the code that `settings` name, where it may change meanwhile.
+    `code`: the code that `settings` name, if it may be reloaded.
     """
     prepare(settings.snapshots)
     if settings.measures:
@@ -68,7 +68,7 @@ def run(settings: ProcessorSettings, java: Java, code: ApplicationCode | None = 
         try:
             _run(settings, java, planned, admin, store, live, log, code)
         except BettongError as error:
-            live.report("stopping", str(error))  # its last word, for those who do not see its exit code
+            live.report("stopping", str(error))  # for those who cannot see the exit code
             raise
 
 
@@ -83,14 +83,14 @@ def _run(
     code: ApplicationCode | None = None,
 ) -> None:
     beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
-    # While Java starts: mistakes that only compiling finds are reported here, and workers find the kernels made.
+    # Compiles while Java starts: errors that only compiling finds are reported here, and workers load cached kernels.
     compiled = beside.submit(programs, settings)
     lead = RedisLead(store, ttl_ms=TTL_MS)
     with Leading(lead, settings.instance, clock=time.monotonic, log=log) as leading:
         begun_s = time.monotonic()
         context = java.context(planned.application)
         log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
-        with ExitStack() as ending:  # from the last to the first, each whatever becomes of the others
+        with ExitStack() as ending:  # called in reverse order, each even if another one fails
             ending.callback(log.info, "stopped")
             ending.callback(DirectorySnapshots(settings.state_folder(planned.application)).clear)
             ending.callback(beside.shutdown, cancel_futures=True)
@@ -99,7 +99,7 @@ def _run(
             leading.ready()
             stands_by = leading.leader not in {"", settings.instance}
             if settings.schedule is Schedule.MICRO_BATCH or stands_by:
-                # The first batch, or whoever takes over, finds Python started.
+                # So that the first batch, or a takeover of the lead, need not wait for Python to start.
                 beside.submit(warm_up, context, settings)
 
             loads = Loads()
@@ -109,7 +109,7 @@ def _run(
                 tables = kept_tables(settings, planned, store, loads, log)
                 store_first(
                     tables,
-                    # Who has lost the lead stores nothing: another one may be at it.
+                    # A processor that has lost the lead stores nothing: the new leader may be storing.
                     is_stopping=lambda: supervisor.is_stopping() or not leading.leads,
                     waiting=partial(live.report, "waiting"),
                     poll_s=live.interval_s,
@@ -142,7 +142,7 @@ def _start(
     lead: RedisLead,
     log: Logger,
 ) -> Run:
-    """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
+    """Creates or checks the topics, and starts the schedule. Raises LogError, StoreError."""
     prepared = prepare_topics(
         admin,
         settings.kafka_connection,
@@ -190,7 +190,7 @@ def _start(
 def _check(
     settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore, log: Logger
 ) -> None:
-    """Raises what would end the schedule as soon as records came: see `resuming.check`."""
+    """Raises the errors that would end the schedule with the first records: see `resuming.check`."""
     application = planned.application
     stores = [snapshot_store(settings.snapshots, application, store)]
     if settings.schedule is Schedule.MICRO_BATCH:
@@ -199,4 +199,4 @@ def _check(
     begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
     limits = WorkerLimits(settings.partitions, settings.frame_bytes_max)
     for deadly in resuming.check(ready, limits, stores, begins):
-        log.warning("a trial of restoring states was lost; workers will see", fault=deadly)
+        log.warning("saved states could not be checked at the start; workers will report them", fault=deadly)

@@ -1,4 +1,4 @@
-"""Spark's context in a Java that runs already. Loads pyspark."""
+"""Starts Spark's context in a running Java. Imports pyspark."""
 
 import logging
 import os
@@ -16,38 +16,38 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 if "pandas" not in sys.modules:
-    # pyspark asks its own test helpers whether there is NumPy, at its first call of Java; these load pandas, half a
-    # second of each start, unless they find none.
-    sys.modules["pandas"] = None  # type: ignore[assignment] # Python's word for: it cannot be imported
+    # At its first call of Java, pyspark imports its own test helpers to see whether NumPy is installed; they import
+    # pandas if they can, which takes half a second.
+    sys.modules["pandas"] = None  # type: ignore[assignment] # makes `import pandas` fail
     try:
         import pyspark.testing.utils  # noqa: F401
     finally:
         del sys.modules["pandas"]
 
-# What a context fails with.
+# The errors of a context that fails.
 ERRORS = (PySparkException, Py4JError)
 _PY4J = str(Path(py4j.__file__).parent)
 
 
 def start(conf: Mapping[str, str], address: bytes) -> SparkContext:
-    """The context of Spark in the Java at `address`: its port, the length of its secret, the secret.
+    """Starts Spark's context in the Java at `address`: its port, the length of its secret, the secret.
 
     Raises one of ERRORS.
     """
-    context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=_connected(address))
+    context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=_connect(address))
     context.setLogLevel("WARN")
     silence_py4j()
     return context
 
 
 def stop(context: SparkContext) -> None:
-    """Ends it. Fails where Java dies meanwhile, or is killed: Java's own end follows, whatever is said here."""
+    """Ends it. Ignores errors, as when Java dies meanwhile: the caller ends Java in any case."""
     with suppress(*ERRORS, ConnectionError):
         context.stop()
 
 
-def _connected(address: bytes) -> Any:
-    """The gateway of pyspark."""
+def _connect(address: bytes) -> Any:
+    """Connects pyspark's gateway."""
     port, length = struct.unpack_from(">ii", address)
     variables = {
         "PYSPARK_GATEWAY_PORT": str(port),
@@ -62,9 +62,9 @@ def _connected(address: bytes) -> Any:
 
 
 def silence_py4j() -> None:
-    """It logs each call that a dead Java does not answer, with its stack; what that means is said once, by us.
+    """Silences py4j, which logs a traceback for each call that a dead Java does not answer; we report that once.
 
-    The calls of its own threads too, and those to the root logger.
+    It logs from its own threads too, and to the root logger.
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_py4j)

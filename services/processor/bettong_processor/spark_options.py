@@ -1,4 +1,4 @@
-"""Spark's configuration: local or on a cluster, with what Bettong needs set and nothing else touched."""
+"""Spark's configuration, local or on a cluster: sets only what Bettong needs."""
 
 import os
 import shlex
@@ -13,14 +13,14 @@ from bettong.jars import CONNECTOR_JARS
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
-# On few cores a collector that works beside the program only takes its time. Under `resident` Java has nothing to do:
-# what it is given at its start, by default a part of the machine's memory, it would touch bit by bit, and look for an
-# hour as if it leaked. Under `micro-batch` it reads the log, and its young generation grows to what that takes.
+# On few cores a concurrent collector only slows the program down. Under `resident` Java is idle: of its default initial
+# heap, a share of the machine's memory, it would touch a little at a time, and look for an hour as if it leaked. Under
+# `micro-batch` it reads the log, and its young generation grows as that requires.
 _COLLECTOR = {
     Schedule.RESIDENT: ("-XX:+UseSerialGC", "-Xms64m", "-Xmn24m"),
     Schedule.MICRO_BATCH: ("-XX:+UseParallelGC",),
 }
-# What Java loads at its start, parsed and verified once.
+# The class-data archive that Java starts from.
 _ARCHIVE = {Schedule.RESIDENT: RESIDENT, Schedule.MICRO_BATCH: MICRO_BATCH}
 
 
@@ -28,22 +28,22 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
     """Spark's configuration, with the reason for each entry."""
     options = {
         "spark.master": settings.spark_master,
-        # Our daemon loads and compiles the application before it forks workers.
+        # Bettong's daemon loads and compiles the application before it forks workers.
         "spark.python.daemon.module": "bettong_processor.daemon",
         "spark.python.worker.reuse": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_RECORDS_MAX),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BYTES_MAX),
-        # One consumer a partition of each stage topic must fit, or each batch opens connections anew.
+        # Must hold a consumer for each partition of each stage topic, or each batch opens new connections.
         "spark.kafka.consumer.cache.capacity": str(max(64, 4 * settings.partitions)),
-        # A task of ours lives for milliseconds: waiting for a nearer executor never pays.
+        # A task lives for milliseconds: waiting for a nearer executor never pays off.
         "spark.locality.wait": "0",
-        # Keeping more than a few batches of history in files only makes cleaning slower.
+        # More than a few batches of history in files only makes their cleanup slower.
         "spark.sql.streaming.minBatchesToRetain": "10",
-        # Between two looks for news, each of which asks Kafka where its logs end: at Spark's 10 ms an idle suite takes
-        # twice the CPU. What comes to an idle query waits for half of it.
+        # Pause between two polls of Kafka for the ends of its logs: with Spark's 10 ms an idle suite takes twice the
+        # CPU. A record that arrives at an idle query waits for half of this on average.
         "spark.sql.streaming.pollingDelay": "50ms",
-        # A plan of ours moves frames, some thousand rows a second at most. Code made for it would save nothing later,
-        # and a new driver would wait for the compiler of Spark's, which runs cold.
+        # The plan only moves frames, some thousand rows a second at most. Generated code would save nothing, and a new
+        # driver would wait for Spark's code generator to warm up.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.showConsoleProgress": "false",
@@ -56,20 +56,20 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         archived = reading(_ARCHIVE[settings.schedule])
         java = shlex.join((*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1", *archived))
         options |= {
-            # Not `spark.jars`: what Java is to find in its archive must be on its class path from the start.
+            # Not `spark.jars`: classes in the archive must be on Java's class path from the start.
             "spark.driver.extraClassPath": os.pathsep.join(jars),
             "spark.executor.extraClassPath": os.pathsep.join(jars),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            # On few cores the second compiler only takes time, too: 7.9 instead of 12.5 CPU seconds for 3 M messages,
-            # start included (docs/performance-profiles.md).
+            # On few cores the second-tier compiler costs more than it saves: 7.9 CPU seconds without it instead of 12.5
+            # for 3 M messages, start included (docs/performance-profiles.md).
             "spark.driver.extraJavaOptions": java,
             "spark.executor.extraJavaOptions": java,
         }
         if not settings.spark_master.startswith("local-cluster"):
-            # All users of the machine reach loopback: what listens there asks for a secret, which Spark draws itself
-            # where driver and executor are one process.
+            # Every user of the machine can connect to loopback, so Spark's listeners require a secret, which Spark
+            # generates itself where driver and executor are one process.
             options["spark.authenticate"] = "true"
     else:
         options["spark.jars"] = ",".join(jars)

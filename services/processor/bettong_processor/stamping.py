@@ -1,6 +1,6 @@
-"""Folding a record, and what lies beside its output in the log: times, and the trace of a sampled frame.
+"""Folds a record, and makes the headers of its output: times, and the trace of a sampled frame.
 
-No fold reads it, and both schedules do it alike. See `bettong.latency_parts` and `bettong.traces`.
+No fold reads these headers, and both schedules write them alike. See `bettong.latency_parts` and `bettong.traces`.
 """
 
 import time
@@ -16,7 +16,7 @@ from bettong_processor.crashes.guard import Fold
 
 
 class StampedOutput(NamedTuple):
-    """What a record led to, and for each of that the headers of its record; empty for none."""
+    """The output of a record, and the headers for each of its records; empty for none."""
 
     records: list[OutputRecord]
     times: bytes = b""
@@ -24,9 +24,9 @@ class StampedOutput(NamedTuple):
 
 
 class Stamping:
-    """Of one process. `measures`: whether records get times. `report`: None where spans are not wanted.
+    """One for each process. `measures`: whether records get times. `report`: None if spans are not exported.
 
-    Without it a trace is handed on as it came: who is next reports below who was before.
+    Without it the trace context is passed on unchanged: the next service's span becomes a child of the previous one's.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Stamping:
         self._clock_ns = clock_ns
 
     def fold(self, worker: PartitionWorker, fold: Fold, record: Record) -> StampedOutput:
-        """Folds the next record of a worker. Raises what the fold raises."""
+        """Folds the next record of a worker. Raises the errors of `fold`."""
         if not self._measures:
             return StampedOutput(fold(record.offset, record.value))
         if record.traceparent and self._report is not None:

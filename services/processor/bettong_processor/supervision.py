@@ -1,12 +1,12 @@
-"""Keeps a schedule running: waits for what is missing, starts again after passing faults, reports its state.
+"""Keeps a schedule running: waits for Kafka, Redis and the lead, restarts after transient faults, reports its state.
 
     waiting ──> standby ──it leads──> running ──fault──> waiting ──> standby ...
                                          │
                                          ├── another processor leads ──> standby
-                                         ├── stop asked for ──> what is at work ends, then the schedule stops
-                                         └── a fault that no new start mends ──> raises
+                                         ├── stop requested ──> running work completes, then the schedule stops
+                                         └── a fault that no restart mends ──> raises
 
-Starting again is always safe: offsets, snapshots and the delivery rule make it a replay.
+A restart is always safe: offsets, snapshots and the delivery rule make it a replay.
 """
 
 import threading
@@ -35,67 +35,67 @@ from bettong.services import PROCESSOR
 from bettong_processor.faults import Fault, fault_of
 from bettong_processor.java import DEATH_S_MAX
 
-# Restarts wait this long at most; the first ones come sooner.
+# The longest pause before a restart; the first pauses are shorter.
 _BACKOFF_S_MAX = 5.0
 _BACKOFF_S_MIN = 1.0
-# A query that ran this long has recovered: the next fault starts with a short wait again.
+# A run of this length has recovered: after its next fault the pauses start short again.
 _HEALTHY_S = 30.0
 _STOP_S_MAX = 20.0
-# One wait for the lead; it ends at once when there is something to lead.
+# One wait for the lead; it returns at once when this process leads.
 _LEAD_WAIT_S = 0.5
-# One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
+# One wait for Kafka or Redis. Waits are short and repeated without end, so that none of them delays a stop.
 _WAIT_S = 2.0
-# What is waited for is said once, and again after this long: a wait may last for hours.
-_SAY_AGAIN_S = 10.0
+# The reason of a wait is logged, and again after this long: a wait may last for hours.
+_REPORT_AGAIN_S = 10.0
 
 
 class Connection(Protocol):
-    """What a schedule needs: Kafka or Redis."""
+    """A connection that a schedule needs: to Kafka or Redis."""
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
-        """Returns when it answers. Raises Log- or StoreUnavailableError when it did not for `deadline_s`."""
+        """Returns when it answers. Raises LogUnavailableError or StoreUnavailableError after `deadline_s`."""
 
 
 class Lead(Protocol):
-    """Which of several processors of the application is to fold."""
+    """Which of several processors of the application leads, and so folds."""
 
     @property
     def leads(self) -> bool:
-        """Whether it is this one. Raises when nobody knows any more."""
+        """Whether this one leads. Raises when that can no longer be determined."""
 
     @property
     def leader(self) -> str:
-        """The instance that it is; "" for nobody."""
+        """The instance that leads; "" for none."""
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is this one; waits that long for it."""
+        """Waits until this one leads, at most `seconds`; whether it does."""
 
 
 class Run(Protocol):
-    """A schedule at work on Spark, from its start to its end."""
+    """A running schedule on Spark, from its start to its end."""
 
     @property
     def name(self) -> str:
-        """For the log."""
+        """Its name in the log."""
 
     def waits_for(self) -> str:
-        """What keeps it from folding, in a line for people; "" while it folds. Must not raise."""
+        """One line for people about what keeps it from folding; "" while it folds. Must not raise."""
 
     def metrics(self) -> Mapping[str, str | float]:
-        """Live metrics of the whole, by their names in `metrics`. Must not raise."""
+        """Live metrics of all partitions together, by their names in `metrics`. Must not raise."""
 
     def ended(self, wait_s: float) -> bool:
-        """Whether it has ended by itself; waits for that. Raises what it failed by, at once: then `leave` it."""
+        """Waits at most `wait_s` until it ends by itself; whether it has. Raises its error: then call `leave`."""
 
     def leave(self) -> None:
-        """Releases what is left of it after it has ended by itself; blocks for some seconds at most."""
+        """Releases its resources after it has ended by itself; blocks for some seconds at most."""
 
     def stop(self, wait_s: float) -> None:
-        """Lets what is at work end, for at most `wait_s`, and stops."""
+        """Lets running work complete, for at most `wait_s`, and stops."""
 
 
 class StateReporter(Protocol):
-    """Where the supervisor reports how it goes, every `interval_s`."""
+    """Receives the supervisor's state every `interval_s`."""
 
     interval_s: float
 
@@ -107,7 +107,7 @@ class StateReporter(Protocol):
 
 @dataclass(slots=True)
 class Live:
-    """Writes the processor's live record; a store that is away never stops the processor."""
+    """Writes the processor's live record; an unreachable store never stops the processor."""
 
     live_metrics: LiveMetrics
     instance: str
@@ -120,7 +120,7 @@ class Live:
     def report(
         self, state: str, detail: str = "", metric_values: Mapping[str, str | float] | None = None
     ) -> None:
-        """Writes state and metrics, as a record that goes by itself."""
+        """Writes state and metrics as a record that expires."""
         if state != self._state:
             self._state, self._since = state, self.clock()
         record: dict[str, str | int | float] = {
@@ -137,7 +137,7 @@ class Live:
 
 
 class Supervisor:
-    """Runs one schedule until it is asked to stop."""
+    """Runs one schedule until a stop is requested."""
 
     def __init__(
         self,
@@ -151,10 +151,10 @@ class Supervisor:
         java_ended: Callable[[float], bool],
         wait_s_min: float = _BACKOFF_S_MIN,
     ) -> None:
-        """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind.
+        """`start` is called for each restart. `wait_s_min`: the least pause between two attempts of any kind.
 
-        `java_ended` waits for so many seconds and says whether Java has ended: without it there is no new start in
-        this process.
+        `java_ended` waits for the given seconds and returns whether Java has ended: then this process cannot restart
+        the schedule.
         """
         self._start = start
         self._admin = admin
@@ -165,33 +165,33 @@ class Supervisor:
         self._java_ended = java_ended
         self._wait_s_min = wait_s_min
         self._stop = threading.Event()
-        self._said_s = float("-inf")
+        self._reported_s = float("-inf")
 
     def stop(self) -> None:
-        """Asks for a clean stop; safe in a signal handler. `run` returns soon after."""
+        """Requests a clean stop; safe in a signal handler. `run` returns soon after."""
         self._stop.set()
 
     def is_stopping(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop was requested."""
         return self._stop.is_set()
 
     def wait_for_parts(self) -> bool:
-        """Waits for Kafka and Redis for as long as it takes, saying so. False: asked to stop meanwhile.
+        """Waits for Kafka and Redis without a bound, and reports that. False if a stop was requested meanwhile.
 
-        Raises LogError or StoreError for what waiting does not mend: a wrong address, a refused password.
+        Raises LogError or StoreError where waiting does not help: a wrong address, a refused password.
         """
         for part in (self._admin, self._store):
             while not self._stop.is_set():
                 try:
-                    part.wait(_WAIT_S, self._waiting)
+                    part.wait(_WAIT_S, self._report_waiting)
                     break
                 except (LogUnavailableError, StoreUnavailableError) as error:
-                    self._waiting(str(error))
+                    self._report_waiting(str(error))
                     self._stop.wait(self._wait_s_min)
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the schedule until `stop`. Raises what no new start would mend: LogTruncatedError, PoisonError ..."""
+        """Runs the schedule until `stop`. Raises errors that no restart mends: LogTruncatedError, PoisonError ..."""
         backoff = Backoff(self._wait_s_min, _BACKOFF_S_MAX)
         started = False
         while self.wait_for_parts() and self._wait_for_the_lead():
@@ -206,7 +206,7 @@ class Supervisor:
                 if self._follow(run):
                     return
             except (LogUnavailableError, StoreUnavailableError) as error:
-                self._waiting(str(error))
+                self._report_waiting(str(error))
                 _leave(run)
                 self._stop.wait(self._wait_s_min)
                 continue
@@ -216,12 +216,12 @@ class Supervisor:
             except SupersededError as error:
                 self._log.warning("gives up the lead", reason=str(error))
                 _leave(run)
-                self._stop.wait(self._wait_s_min)  # until the lead says so too
+                self._stop.wait(self._wait_s_min)  # until the lease shows the other leader
                 continue
             except (PySparkException, Py4JError, ConnectionError) as error:
                 fault = fault_of(str(error))
                 if fault.final is not None:
-                    self._live.report("stopping", fault.text)  # before anything that takes time
+                    self._live.report("stopping", fault.text)  # first, as the rest takes time
                     _leave(run)
                     raise fault.final(fault.text) from None
                 if fault.is_without_spark or self._java_ended(DEATH_S_MAX):
@@ -242,7 +242,7 @@ class Supervisor:
             self._stop.wait(wait_s)
 
     def _wait_for_the_lead(self) -> bool:
-        """Waits until this processor is the one to fold, ready for it. False: asked to stop meanwhile."""
+        """Stands by until this processor leads. False if a stop was requested meanwhile."""
         said = False
         while not self._stop.is_set():
             if self._lead.wait(_LEAD_WAIT_S):
@@ -257,7 +257,7 @@ class Supervisor:
         return False
 
     def _follow(self, run: Run) -> bool:
-        """Reports live metrics until the run ends (False), another leads (False), or a stop is asked for (True)."""
+        """Reports live metrics until the run ends or another processor leads (False), or a stop is requested (True)."""
         while not self._stop.is_set():
             if not self._lead.leads:
                 self._log.warning("another processor leads", leader=self._lead.leader)
@@ -268,7 +268,7 @@ class Supervisor:
             if run.ended(self._live.interval_s):
                 run.leave()
                 return False
-            # A thread that Java left while it began says nothing, and neither does its run.
+            # If Java ended while a thread of the run was starting, neither the thread nor the run reports it.
             if self._java_ended(0.0):
                 raise _without_java()
         self._live.report("stopping")
@@ -276,9 +276,9 @@ class Supervisor:
         self._log.info("schedule stopped", run=run.name)
         return True
 
-    def _waiting(self, why: str) -> None:
-        if time.monotonic() - self._said_s >= _SAY_AGAIN_S:
-            self._said_s = time.monotonic()
+    def _report_waiting(self, why: str) -> None:
+        if time.monotonic() - self._reported_s >= _REPORT_AGAIN_S:
+            self._reported_s = time.monotonic()
             self._log.warning("waiting", reason=why)
         self._live.report("waiting", why)
 

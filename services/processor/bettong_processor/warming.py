@@ -1,4 +1,4 @@
-"""Spark's Python, started on every slot before the first task needs it."""
+"""Starts Spark's Python workers on every slot before the first task needs them."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -9,14 +9,14 @@ from pyspark import SparkContext
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.errors import BettongError
 
-# Spark keeps a Python daemon, and idle workers, for each environment that tasks ask for. Those of SQL ask for this too.
+# Spark keeps a Python daemon and idle workers for each environment that tasks request. SQL tasks add this variable.
 _OF_SQL = {"SPARK_SIMPLIFIED_TRACEBACK": "1"}
 
 
 def warm_up(context: SparkContext, settings: ProcessorSettings) -> None:
-    """Starts Python on every slot, which loads and compiles the application: the first batch need not wait.
+    """Starts Python on every slot, which loads and compiles the application, so that the first batch need not wait.
 
-    By a job without SQL, which Java plans in no time: it has enough to do with the plan of the query meanwhile.
+    It runs a job without SQL, which Java plans at once: meanwhile it plans the query.
     """
     slots = context.defaultParallelism
     if settings.schedule is Schedule.MICRO_BATCH:
@@ -26,7 +26,7 @@ def warm_up(context: SparkContext, settings: ProcessorSettings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Readied:
-    """The function of `mapPartitions`: makes what the process keeps for all its tasks."""
+    """The function of `mapPartitions`: makes the objects that the process keeps for all its tasks."""
 
     settings: ProcessorSettings
 
@@ -34,6 +34,6 @@ class _Readied:
         if self.settings.schedule is Schedule.MICRO_BATCH:
             from bettong_processor.micro_batch.task import process_of
 
-            with suppress(BettongError):  # the first batch meets it again, and says it
+            with suppress(BettongError):  # the first batch raises it again
                 process_of(self.settings).guard.exclusions.refresh()
         yield from slots

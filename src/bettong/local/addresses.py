@@ -1,4 +1,4 @@
-"""Free ports of this machine, for servers that must know theirs before they start."""
+"""Free ports of this machine, for servers whose port must be known before they start."""
 
 import errno
 import random
@@ -15,23 +15,23 @@ LOOPBACK = "127.0.0.1"
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 15_000
 _HIGHEST = 65_535
-# Where to look when the kernel leaves no room beside its range, or names no range: below Linux' default one.
+# The ports to choose from when the kernel's range is unknown or leaves no room: below Linux' default range.
 _ANYWHERE = range(_LOWEST, 32_768)
 _ROOM_MIN = 1000  # ports; with fewer, two callers would often choose the same
 _TRIES_MAX = 200
-# Ports that this process was given last: a server that has not started yet, or starts again, does not listen on its
-# own.
-_GIVEN: deque[int] = deque(maxlen=500)
-# What tells other processes of the last of these: a socket with a name that ends with this process.
-_HELD: deque[socket.socket] = deque()
-_HELD_MAX = 100
+# The last ports that this process was given: a server that has not started yet, or restarts, does not listen on its
+# port.
+_RECENT: deque[int] = deque(maxlen=500)
+# Abstract Unix sockets that lock the last of these against other processes; the kernel removes them with this process.
+_PORT_LOCKS: deque[socket.socket] = deque()
+_PORT_LOCKS_MAX = 100
 
 
 def free_ports(count: int) -> list[int]:
-    """Different TCP ports of the loopback interface that nobody listens on now.
+    """Different TCP ports of the loopback interface on which nothing listens now.
 
-    None of the last 500 that this process was given, and on Linux none of the last 100 of another one that lives.
-    Elsewhere two processes at the same time rarely get the same, for ports are chosen at random; the second server
+    Excluded are the last 500 that this process was given, and on Linux the last 100 of each other living process.
+    Elsewhere two processes may get the same port, though rarely, for ports are chosen at random; the second server then
     fails to start.
     """
     room = candidates(_RANGE.read_text() if _RANGE.exists() else "")
@@ -39,26 +39,26 @@ def free_ports(count: int) -> list[int]:
     for port in random.sample(room, min(_TRIES_MAX, len(room))):
         if len(found) == count:
             break
-        if port not in _GIVEN and is_free(port) and _hold(port):
+        if port not in _RECENT and is_free(port) and _lock_port(port):
             found.append(port)
-            _GIVEN.append(port)
+            _RECENT.append(port)
     if len(found) < count:
         raise LocalError(f"no {count} free ports found between {room.start} and {room.stop - 1}")
     return found
 
 
-def give(ports: Iterable[int]) -> None:
-    """Takes these for given: `free_ports` gives none of them."""
+def reserve(ports: Iterable[int]) -> None:
+    """Marks these ports as used, so that `free_ports` does not return them."""
     for port in ports:
-        _hold(port)
-        _GIVEN.append(port)
+        _lock_port(port)
+        _RECENT.append(port)
 
 
 def candidates(outgoing: str) -> range:
     """The ports to choose from. `outgoing`: the kernel's range for outgoing connections (ip_local_port_range).
 
-    Outside it as far as there is room: inside, a connection of anybody could take the port between our check and
-    the server's start.
+    They are outside that range if there is room: inside it, an outgoing connection could take the port between our
+    check and the server's start.
     """
     try:
         first, last = map(int, outgoing.split())
@@ -81,8 +81,8 @@ def is_free(port: int) -> bool:
     return True
 
 
-def _hold(port: int) -> bool:
-    """Whether no other process holds the port; this one does from here on. True where nobody can tell."""
+def _lock_port(port: int) -> bool:
+    """Locks the port for this process. False when another process has locked it; always True outside Linux."""
     if sys.platform != "linux":
         return True
     held = socket.socket(socket.AF_UNIX)
@@ -91,7 +91,7 @@ def _hold(port: int) -> bool:
     except OSError as error:
         held.close()
         return error.errno != errno.EADDRINUSE
-    _HELD.append(held)
-    if len(_HELD) > _HELD_MAX:
-        _HELD.popleft().close()
+    _PORT_LOCKS.append(held)
+    if len(_PORT_LOCKS) > _PORT_LOCKS_MAX:
+        _PORT_LOCKS.popleft().close()
     return True

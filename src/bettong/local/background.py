@@ -1,7 +1,7 @@
 """A suite without a terminal: started by one command, ended by another.
 
-`python -m bettong.local.background OPTIONS` is the process in between; what it says goes to `logs/suite.log`.
-Those of the runs before are kept as `suite.log.1`, the newest of them, to `suite.log.5`.
+`python -m bettong.local.background OPTIONS` is the process that runs it; its output goes to `logs/suite.log`.
+The logs of earlier runs are kept as `suite.log.1`, the newest, to `suite.log.5`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
 from bettong.local.supervision import final_error
 
-_START_S_MAX = 240.0  # a suite gives up its own start before that, and says why
+_START_S_MAX = 240.0  # longer than a suite's own bound, so that its error message arrives first
 _STOP_S_MAX = 120.0  # likewise
 _POLL_S = 0.1
 _WAIT_S = 3600.0
 
-# A log says why its run ended; people start a suite a few times before they look.
+# A log says why its run ended, and users restart a suite a few times before they read it.
 _LOGS_KEPT = 5
 
 
 def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
-    """Starts a suite that outlives this process, with `keep` as its folder; returns when all of it answers.
+    """Starts a suite in `directory` that outlives this process; returns when all its processes answer.
 
-    Raises LocalError when one runs there already, for a folder that is not a suite's, or with the last line of the
-    suite when it cannot start: an error of a service's own kind where the service ended for good. An interrupt
-    meanwhile stops it again.
+    Raises LocalError when a suite runs there already, when the folder is not a suite's, or, with the last line of its
+    log, when it cannot start; where a service ended for good, the error of that service's kind. An interrupt meanwhile
+    stops the suite.
     """
     running = find(directory)
     if running is not None:
@@ -62,7 +62,7 @@ def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
 
 
 def down(record: SuiteRecord) -> None:
-    """Ends a suite and all its processes; returns when it is gone. Raises LocalError when it will not go."""
+    """Ends a suite and all its processes; returns when it has ended. Raises LocalError if it survives SIGKILL."""
     for number, wait_s in ((signal.SIGTERM, _STOP_S_MAX), (signal.SIGKILL, 10.0)):
         if record.owner.runs():
             os.kill(record.owner.pid, number)
@@ -74,7 +74,7 @@ def down(record: SuiteRecord) -> None:
 
 
 def keep_log(log: Path) -> None:
-    """Makes way for a new log: the one of the last run becomes `.1`, that one `.2`; the oldest goes."""
+    """Rotates the logs before a new run: the last run's becomes `.1`, `.1` becomes `.2`; the oldest is removed."""
     for number in range(_LOGS_KEPT, 0, -1):
         newer = log.with_name(f"{log.name}.{number - 1}") if number > 1 else log
         if newer.exists():
@@ -88,7 +88,7 @@ def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> Suit
         if record is not None and record.ready:
             return record
         if process.poll() is not None:
-            lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+            lines = log.read_text(errors="replace").strip().splitlines() or ["it printed nothing"]
             raise final_error(process.returncode)(f"{lines[-1]} (the suite's log: {log})")
         time.sleep(_POLL_S)
     raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")

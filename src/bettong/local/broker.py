@@ -23,10 +23,10 @@ _START_S_MAX = 120.0
 _FORMAT_S_MAX = 60.0
 _MEBIBYTE = 1024 * 1024
 
-# Least memory and quickest start: the tool runs for a second.
+# Little memory and a quick start: the storage tool runs for a second.
 _TOOL_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx96m")
 _BROKER_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
-# What Kafka's tool writes into a new storage besides the names of cluster and folder: versions of features.
+# The file with feature versions that Kafka's tool writes into a new storage, beside the ids of cluster and folder.
 _CHECKPOINT = "bootstrap.checkpoint"
 _NO_TRACES = "-XX:-UsePerfData"  # else a killed JVM leaves a file in the machine's temporary folder
 
@@ -38,7 +38,7 @@ _SETTINGS = {
     "inter.broker.listener.name": "CLIENTS",
     "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
-    # Topics set limits of their own; this is the largest that the settings of Bettong allow: three frames, and some.
+    # Topics have their own limits; this is the largest that Bettong's settings allow: three frames and some room.
     "message.max.bytes": str(800 * _MEBIBYTE),
     "socket.request.max.bytes": str(832 * _MEBIBYTE),
     # One node, so one copy; one partition, so that the first group or transaction does not wait for fifty.
@@ -51,7 +51,7 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # State is a fold of the log: a local suite throws none of it away.
+    # State is a fold of the log, so a local suite retains all of it.
     "log.retention.ms": "-1",
     "log.retention.bytes": "-1",
     # The cleaner's table is 128 MiB by default, half of our heap.
@@ -60,19 +60,19 @@ _SETTINGS = {
     "num.network.threads": "2",
     "num.io.threads": "4",
     "num.recovery.threads.per.data.dir": "2",
-    # As large as the kernel sees fit. By default, 100 KiB, the record of a large frame takes several steps each way.
+    # The kernel chooses. With the default, 100 KiB, a large frame's record takes several round trips.
     "socket.send.buffer.bytes": "-1",
     "socket.receive.buffer.bytes": "-1",
-    # After a crash the controller counts the old broker as alive this long, and the new one waits: it asks 0.1, 0.3,
-    # 0.7 and 1.5 s after its start.
+    # After a crash the controller considers the old broker alive for this long, and the new one waits: it tries to
+    # register 0.1, 0.3, 0.7 and 1.5 s after its start.
     "broker.session.timeout.ms": "1400",
     "broker.heartbeat.interval.ms": "350",
-    # By default the controller writes an empty record twice a second, for other nodes to see how far behind they are:
-    # a third of what an idle broker takes.
+    # By default the controller writes an empty record twice a second, from which other nodes see their lag: a third
+    # of an idle broker's CPU.
     "metadata.max.idle.interval.ms": "0",
 }
 
-# What the broker says, bounded: at most three files of 20 MB.
+# The broker's log, at most three files of 20 MB.
 _LOGGING = """\
 status = error
 appender.file.type = RollingFile
@@ -95,7 +95,7 @@ rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 rootLogger.appenderRef.screen.ref = screen
 """
-# The one user of a broker that asks for a password: clients, the broker itself and its controller are this user.
+# The only user of a broker with a password: clients, the broker itself and its controller authenticate as it.
 _USER = "bettong"
 _LOGIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -106,11 +106,11 @@ _LOGIN = (
 class KafkaBroker(Server):
     """A broker with its data in `directory`, listening on the loopback interface only.
 
-    The ports stay over a stop and a start; a broker made anew over the same directory has other ports and the same
-    data. `jars` is the folder of Kafka's jars, by default those of this environment. The log of the broker is
-    `directory/broker.log`; what it says to its terminal, errors among it, `directory/terminal.log`. `password_file`:
-    without the password in it nobody is answered at any of its ports; with none, everybody on this machine is.
-    `environment`: more variables of its process.
+    The ports stay the same when it is stopped and started; a new KafkaBroker over the same directory has other ports
+    and the same data. `jars`: the folder of Kafka's jars, by default those of this environment. The broker logs to
+    `directory/broker.log`, its standard output and errors go to `directory/terminal.log`. `password_file`: every
+    listener requires the password in it; without one, every process on this machine may connect. `environment`:
+    additional variables of its process.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class KafkaBroker(Server):
         super().__init__(
             Command(
                 "kafka",
-                self._call(*options, main="kafka.Kafka"),
+                self._java_call(*options, main="kafka.Kafka"),
                 directory / "terminal.log",
                 environment=environment or {},
             ),
@@ -150,7 +150,7 @@ class KafkaBroker(Server):
 
     @property
     def connection(self) -> KafkaConnection:
-        """Where clients connect, and as whom."""
+        """Where clients connect, and how they authenticate."""
         if self._password_file is None:
             return KafkaConnection(self.bootstrap)
         return KafkaConnection(
@@ -164,20 +164,25 @@ class KafkaBroker(Server):
     def prepare(self) -> None:
         """Writes the settings, and formats the storage the first time.
 
-        With what `keep_checkpoint` has kept, else by Kafka's tool: about a second of Java.
+        Copies the file that `keep_checkpoint` has kept; without one, Kafka's tool runs for about a second.
         """
         if not any(self._jars.glob("kafka-server-*.jar")):
             raise LocalError(
                 f"Kafka's jars are not in {self._jars}: run `bettong setup` (in a source tree `make setup`)"
             )
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings = {**_SETTINGS, **self.addresses(), **self._closing(), "log.dirs": str(self._data)}
+        settings = {
+            **_SETTINGS,
+            **self.addresses(),
+            **self._authentication_settings(),
+            "log.dirs": str(self._data),
+        }
         lines = "".join(f"{name}={value}\n" for name, value in settings.items())
         write_private(self._settings_file, lines.encode())
         (self.directory / "log4j2.properties").write_text(
             _LOGGING.format(log=self.directory / "broker.log"),
         )
-        if not self._properties.exists():
+        if not self._format_mark.exists():
             kept = self._jars / _CHECKPOINT
             if kept.exists() and not self.format_arguments():
                 self._copy_format(kept)
@@ -185,23 +190,23 @@ class KafkaBroker(Server):
                 self._format()
 
     def format_arguments(self) -> tuple[str, ...]:
-        """What the storage holds from the start on."""
+        """Additional arguments of Kafka's storage tool, for what a new storage is to hold."""
         return ()
 
     def keep_checkpoint(self) -> None:
-        """Keeps what the tool has written, beside the jars: it is the same for every storage of this Kafka."""
+        """Keeps the tool's checkpoint file beside the jars: it is the same for every storage of this Kafka version."""
         shutil.copy(self._data / _CHECKPOINT, self._jars / _CHECKPOINT)
 
     def _copy_format(self, kept: Path) -> None:
         self._data.mkdir(exist_ok=True)
         shutil.copy(kept, self._data / _CHECKPOINT)
         names = {"version": 1, "cluster.id": _new_id(), "node.id": _NODE, "directory.id": _new_id()}
-        fresh = self._properties.with_suffix(".new")  # whole or not at all, also on a full disk
+        fresh = self._format_mark.with_suffix(".new")  # whole or not at all, also on a full disk
         fresh.write_text("".join(f"{name}={value}\n" for name, value in names.items()))
-        fresh.replace(self._properties)
+        fresh.replace(self._format_mark)
 
     def _format(self) -> None:
-        tool = self._call(
+        tool = self._java_call(
             *_TOOL_OPTIONS,
             main="kafka.tools.StorageTool",
             arguments=("format", "-t", _new_id(), *self.format_arguments(), "-c"),
@@ -209,11 +214,11 @@ class KafkaBroker(Server):
         formatting = Process(Command("kafka's storage tool", tool, self.command.log))
         ending = formatting.wait(_FORMAT_S_MAX)
         if ending is None or ending.status != 0:
-            obituary = formatting.obituary()
+            end = formatting.describe_end()
             formatting.kill()
-            raise LocalError(f"kafka's storage cannot be formatted within {_FORMAT_S_MAX:g} s: {obituary}")
+            raise LocalError(f"kafka's storage cannot be formatted within {_FORMAT_S_MAX:g} s: {end}")
 
-    def _call(self, *options: str, main: str, arguments: tuple[str, ...] = ()) -> tuple[str, ...]:
+    def _java_call(self, *options: str, main: str, arguments: tuple[str, ...] = ()) -> tuple[str, ...]:
         return (
             self._java,
             _NO_TRACES,
@@ -226,8 +231,8 @@ class KafkaBroker(Server):
             str(self._settings_file),
         )
 
-    def _closing(self) -> dict[str, str]:
-        """What makes it ask for the password, at the controller's port too."""
+    def _authentication_settings(self) -> dict[str, str]:
+        """Settings that make the broker require SASL/PLAIN, on the controller's listener too."""
         if self._password_file is None:
             return {}
         login = _LOGIN.format(_USER, self.connection.password())
@@ -241,7 +246,7 @@ class KafkaBroker(Server):
         }
 
     def addresses(self) -> dict[str, str]:
-        """Where it listens, in its own settings."""
+        """The broker's settings for its listeners."""
         clients = f"CLIENTS://{self.bootstrap}"
         return {
             "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{self._controller_port}",
@@ -258,13 +263,13 @@ class KafkaBroker(Server):
         return self.directory / "data"
 
     @property
-    def _properties(self) -> Path:
-        """That it is there means that the storage is formatted."""
+    def _format_mark(self) -> Path:
+        """Its presence means that the storage is formatted."""
         return self._data / "meta.properties"
 
 
 def _new_id() -> str:
-    # A name that starts with a dash would be an option; Kafka's own never do either.
+    # The tool would read an id that starts with a dash as an option; Kafka's own ids never do.
     found = "-"
     while found.startswith("-"):
         found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""What a suite checks before it starts, and of a process that has ended."""
+"""What a suite checks before it starts, and how it reads the exit code of a process that has ended."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bettong.local.supervision import FINAL_STATUSES, final_error
 
 
 def final_status(server: Server) -> int:
-    """What nobody starts again ended with, as an exit code: of a death that nothing explains, that of a LocalError."""
+    """The exit code to report for a process that was given up: its own if no restart mends it, else LocalError's."""
     status = _status(server)
     return status if status is not None and status in FINAL_STATUSES else LocalError.exit_code
 
 
 def check_start(name: str, server: Server) -> None:
-    """Raises when it does not run: with its own exit code where no new start mends that, else LocalError."""
+    """Raises when it does not run: the error of its exit code where a restart does not mend it, else LocalError."""
     status = _status(server)
     if server.process is not None and status in FINAL_STATUSES:
         last = " ".join(server.process.tail(1)).removeprefix("bettong: error: ")
@@ -27,7 +27,7 @@ def check_start(name: str, server: Server) -> None:
 
 
 def check_options(options: SuiteOptions) -> None:
-    """Raises LocalError where this suite would get in the way of another, or mix its results with another's."""
+    """Raises LocalError where this suite would disturb another one, or mix its results with another's."""
     results, announce = options.results, options.announce
     if options.keep is None and results is not None and results.is_dir() and any(results.iterdir()):
         raise LocalError(f"{results} holds files already: remove them, or keep the data too with --keep DIR")

@@ -1,8 +1,8 @@
 """The folders of one run: its data, and its part of shared memory. Owned by one process at a time.
 
-An owner holds a lock on a file in each; the kernel releases it when the owner ends, however it ends. So a temporary
-folder of ours that can be locked has no owner any more, and the next run removes it. The file is also the mark by which
-a suite's folder is recognized: a folder that holds something and has no mark is never used nor removed.
+The owner locks a file in each folder; the kernel releases the lock when the owner ends, however it ends. So a temporary
+folder that can be locked has no owner any more, and the next run removes it. The file also marks a suite's folder: a
+folder that is not empty and has no mark is never used or removed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENTRIES = ("logs", "scratch", "kafka", "redis", "checkpoint", "results", "state
 class Directories:
     """Makes the folders and locks them. `root` is `keep`, or a temporary folder; `state` is in shared memory, if any.
 
-    Raises LocalError when another run owns `keep`, when it holds what is not a suite's, or cannot be made.
+    Raises LocalError when another run owns `keep`, when `keep` holds other files, or cannot be made.
     """
 
     def __init__(self, keep: Path | None = None) -> None:
@@ -47,13 +47,13 @@ class Directories:
 
     @property
     def logs(self) -> Path:
-        """Where the processes write what they say."""
+        """The folder of the processes' logs."""
         return self.root / "logs"
 
     def reserve(self, application: str) -> None:
-        """The folder is that application's from now on. Raises LocalError when it is another one's.
+        """Assigns the folder to an application. Raises LocalError when it belongs to another one.
 
-        A log holds records of one application; another one would find topics and states that are none of its own.
+        Kafka's data there is of one application; another one would find topics and states that are not its own.
         """
         mark = self.root / _MARK
         holder = mark.read_text().strip()
@@ -65,7 +65,7 @@ class Directories:
         mark.write_text(f"{application}\n")
 
     def remove(self) -> None:
-        """Removes what is temporary and gives up the rest. Does nothing the second time."""
+        """Removes temporary folders and unlocks the others. Does nothing the second time."""
         for directory in self._temporary:
             shutil.rmtree(directory, ignore_errors=True)
         for lock in self._locks:
@@ -81,7 +81,7 @@ class Directories:
     def _new(self, parent: Path) -> Path:
         unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=parent))
         self._lock(unlocked)
-        # Locked before it has a name that others sweep.
+        # Locked before it gets a name that another process's `sweep` would match.
         directory = unlocked.rename(parent / unlocked.name.replace(_UNLOCKED, _PREFIX, 1))
         self._temporary.append(directory)
         return directory
@@ -96,10 +96,10 @@ class Directories:
 
 
 def sweep() -> None:
-    """Removes the temporary folders of runs that were killed before they could do it themselves."""
+    """Removes the temporary folders of runs that were killed before they could remove them."""
     for parent in (Path(tempfile.gettempdir()), SHARED_MEMORY):
         for directory in parent.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError):  # of another user, or just being removed by its owner
+            with contextlib.suppress(OSError):  # another user's, or its owner is removing it now
                 lock = _locked(directory) if directory.stat().st_uid == os.getuid() else None
                 if lock is not None:
                     shutil.rmtree(directory, ignore_errors=True)
@@ -107,10 +107,10 @@ def sweep() -> None:
 
 
 def claim(directory: Path) -> None:
-    """Makes a folder, or marks an empty one, as a suite's. Raises LocalError when it holds something else."""
+    """Makes a suite's folder, or marks an empty one as such. Raises LocalError when it holds other files."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # The log, states and passwords of the suite.
+        # It will hold the log, states and passwords of the suite.
         directory.chmod(0o700)
         if not is_suite(directory):
             if strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES):
@@ -124,14 +124,14 @@ def claim(directory: Path) -> None:
 
 
 def is_suite(directory: Path) -> bool:
-    """Whether a suite has made the folder, or was given it empty."""
+    """Whether the folder has a suite's mark."""
     return (directory / _MARK).is_file()
 
 
 def remove_suite(directory: Path) -> list[Path]:
-    """Removes what a suite put into its folder, and the folder when nothing else is in it; returns what else is.
+    """Removes a suite's files from its folder, and the folder if it is empty then; returns the other files in it.
 
-    Raises LocalError for a folder that was not made for a suite, or that cannot be removed.
+    Raises LocalError for a folder that is not a suite's, or that cannot be removed.
     """
     if not is_suite(directory):
         raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
@@ -151,7 +151,7 @@ def remove_suite(directory: Path) -> list[Path]:
 
 
 def _locked(directory: Path) -> IO[str] | None:
-    """The lock of a folder, now ours; None when somebody else holds it."""
+    """Locks a folder and returns the lock; None when another process holds it."""
     lock = (directory / _MARK).open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

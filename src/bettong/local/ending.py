@@ -1,4 +1,4 @@
-"""How a suite ends: its processes side by side."""
+"""Ends a suite's processes in parallel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bettong.local.server import Server
 
 _NEEDED = ("kafka", "redis")
 _POLL_S = 0.01
-_END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
+_END_S_MAX = 90.0  # for both groups together; longer than any process may take between SIGTERM and its end
 
 
 def end_all(servers: Mapping[str, Server], *, kept: bool, hurry: threading.Event) -> None:
-    """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first.
+    """Ends the services in parallel, then Kafka and Redis; these are killed at once unless their data is kept.
 
-    `hurry`: nothing is ended gently any more.
+    `hurry`: once it is set, what still runs is killed.
     """
     services = [server for name, server in servers.items() if name not in _NEEDED]
     needed = [servers[name] for name in _NEEDED if name in servers]

@@ -1,4 +1,4 @@
-"""What is known of a suite on this machine: its processes, and what they say."""
+"""Inspects a suite on this machine: its processes, and their live records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bettong.local.record import SuiteRecord, find
 
 
 def inspect_suite(record: SuiteRecord) -> Inspection:
-    """A suite on this machine. Raises nothing for a Kafka or a Redis that is away."""
+    """The state of a suite on this machine. Does not raise when Kafka or Redis is unreachable."""
     answers = ask(record.name, record.redis_connection, record.kafka_connection, redis_may_be_away=True)
     return inspection(record.name, local_rows(answers.live, processes_of(record), answers.silent), answers)
 
 
 def processes_of(record: SuiteRecord) -> dict[str, ProcessFacts]:
-    """The processes of a suite, looked at now."""
+    """The current state of a suite's processes."""
     return {
         name: ProcessFacts(
             each.pid,
@@ -37,7 +37,7 @@ def processes_of(record: SuiteRecord) -> dict[str, ProcessFacts]:
 
 
 class SuiteWatch(Closing):
-    """A `DeploymentWatch` of the suite in a folder, whichever runs there: it may end, and another one begin."""
+    """A `DeploymentWatch` of whichever suite runs in a folder: one may end, and another one start."""
 
     def __init__(self, directory: Path, *, frame_bytes_max: int) -> None:
         """Does not connect yet."""
@@ -84,5 +84,5 @@ class SuiteWatch(Closing):
 
 
 def _is_elsewhere(before: SuiteRecord, now: SuiteRecord) -> bool:
-    """Whether another suite runs there now: its log and what it says are others."""
+    """Whether another suite runs there now, with another Kafka and Redis."""
     return before.owner != now.owner or before.name != now.name

@@ -17,7 +17,7 @@ from bettong.local.record import find
 
 @dataclass(frozen=True, slots=True)
 class FoundLocations:
-    """Locations as paths and addresses alone: it holds no secret, and may travel to other machines."""
+    """Locations as paths and addresses only: without secrets, so that they may be sent to other machines."""
 
     kafka: KafkaConnection
     redis: RedisConnection
@@ -30,8 +30,8 @@ class FoundLocations:
     state_key_file: Path | None
 
     def on_this_machine(self) -> Locations:
-        """With what this machine has at these paths. Raises SettingsError for a key that cannot be used."""
-        from bettong.edges.kernel_cache import kernel_cache  # loads Numba, which only those that fold need
+        """Reads the files at these paths on this machine. Raises SettingsError for a key that cannot be used."""
+        from bettong.edges.kernel_cache import kernel_cache  # loads Numba, which only folding needs
 
         return Locations(
             kafka=self.kafka,
@@ -54,7 +54,7 @@ def locations(
     kafka: str | None = None,
     redis: str | None = None,
 ) -> Locations:
-    """As `found_locations`, on this machine."""
+    """As `found_locations`, with the files on this machine read."""
     return found_locations(application, name, directory, kafka=kafka, redis=redis).on_this_machine()
 
 
@@ -68,8 +68,8 @@ def found_locations(
 ) -> FoundLocations:
     """The locations of application `name` in the file `application`.
 
-    Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
-    SettingsError for a wrong environment.
+    Raises LocalError when no flag, suite or variable names a Kafka, or when the suite in `directory` runs another
+    application; SettingsError for a wrong environment.
     """
     record = find(directory)
     if record is not None and record.name != name and kafka is None:

@@ -1,4 +1,4 @@
-"""Log files that stay small, although their writers do not know of it."""
+"""Rotates log files without the help of the processes that write them."""
 
 import os
 import shutil
@@ -8,17 +8,17 @@ from pathlib import Path
 # As the broker keeps its own: three files of 20 MB.
 LOG_BYTES_MAX = 20_000_000
 LOGS_KEPT = 2
-# Of a log that a full disk has no room to copy: enough for the last lines, with long stack traces.
+# What is kept of a log when a full disk has no room for a copy: the last lines, with long stack traces.
 _LAST_BYTES = 64 * 1024
 
 
 def rotate(log: Path, *, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT) -> bool:
-    """Moves what a file holds into `log.1` when it has `bytes_max`, `log.1` into `log.2`; whether it did.
+    """Once a log has `bytes_max`, copies it to `log.1`, moves `log.1` to `log.2`, and truncates it; whether it did.
 
-    Its writers append (O_APPEND) and go on in the same file, which is emptied. A line that is written between the
-    last read and that, some microseconds, is lost; nothing else is.
+    Its writers append (O_APPEND) and go on in the same file. Only a line written in the microseconds between the last
+    read and the truncation is lost.
 
-    Where there is no room for a copy, as on a full disk, the file is emptied all the same, and its last part is kept
+    Where there is no room for a copy, as on a full disk, the file is truncated all the same, and its last part is kept
     if possible. Never raises.
     """
     try:
@@ -41,14 +41,14 @@ def _copy(log: Path, kept: int) -> None:
     with log.open("rb") as full, numbered(log, 1).open("wb") as copy:
         shutil.copyfileobj(full, copy)
         copy.flush()
-        # What came meanwhile.
+        # Lines written during the copy.
         copy.write(full.read())
         copy.flush()
         os.truncate(log, 0)
 
 
 def _keep_last(log: Path) -> None:
-    """Makes room: a copy that was begun is gone, the file is empty. Raises OSError when that cannot be."""
+    """Frees disk space: removes an unfinished copy and truncates the log. Raises OSError when it cannot truncate."""
     with log.open("rb") as full:
         full.seek(max(0, full.seek(0, os.SEEK_END) - _LAST_BYTES))
         last = full.read(_LAST_BYTES)
@@ -60,5 +60,5 @@ def _keep_last(log: Path) -> None:
 
 
 def numbered(log: Path, number: int) -> Path:
-    """Where an older part of a log lies: 1 is the newest of them."""
+    """The path of a rotated part of a log; 1 is the newest."""
     return log.with_name(f"{log.name}.{number}")

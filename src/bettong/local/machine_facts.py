@@ -1,4 +1,4 @@
-"""Looks at this machine and this environment: the facts that `prerequisites` decides by."""
+"""Collects the facts about this machine and environment from which `prerequisites` decides."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from bettong.local.prerequisites import Installer, MachineFacts
 from bettong.services import CONSOLE, SERVICES
 
 _JARS = "bettong-jars"
-_ANSWER_S_MAX = 10.0  # of a program that only says its version
+_ANSWER_S_MAX = 10.0  # for a program that only prints its version
 _GB = 1e9
 
 
 def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFacts:
-    """What is here. `folder`: where an application would keep its data. Runs `redis-server --version`."""
+    """The facts. `folder`: where an application would keep its data. Runs `redis-server --version`."""
     limit = memory_limit_bytes()
     return MachineFacts(
         version=_version("bettong"),
@@ -55,13 +55,13 @@ def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFact
 
 
 def missing_packages() -> tuple[str, ...]:
-    """Of the extra `local`, what is not installed, or of another version than `bettong`."""
+    """The packages of the extra `local` that are not installed, or have another version than `bettong`."""
     expected, missing = _version("bettong"), []
     for name in (*(f"bettong-{each}" for each in (*SERVICES, CONSOLE)), _JARS):
         found = _version(name)
         if found and found != expected:
             missing.append(f"{name} {expected} ({found} is here)")
-        elif not found and name != _JARS:  # jars may have come otherwise
+        elif not found and name != _JARS:  # jars may have been installed in another way
             missing.append(name)
     if find_spec("pyspark") is None:
         missing.append("pyspark")
@@ -69,35 +69,35 @@ def missing_packages() -> tuple[str, ...]:
 
 
 def known_java(environment: Mapping[str, str]) -> InstalledJava | None:
-    """The Java that is used here; one that has not written down its version is asked. None: there is none that runs."""
+    """The Java that is used here; runs `java -version` if its version is in no file. None when no Java runs."""
     java = find_java(environment)
     if java is None or java.version:
         return java
-    said = _said([str(java.program), "-version"])
-    if said is None:
-        return None  # macOS has a program of that name that only says where to get one
-    found = re.search(r'version "([^"]+)"', said)
+    output = _output_of([str(java.program), "-version"])
+    if output is None:
+        return None  # on macOS `java` may be a stub that only says where to download one
+    found = re.search(r'version "([^"]+)"', output)
     return replace(java, version=found.group(1)) if found else java
 
 
 def redis_version() -> str | None:
-    """Of the redis-server on PATH: "" where it does not say, None where there is none."""
+    """The version of the redis-server on PATH; "" if it does not print one, None if there is no such program."""
     program = shutil.which("redis-server")
     if program is None:
         return None
-    found = re.search(r"\bv=(\d+(?:\.\d+)*)", _said([program, "--version"]) or "")
+    found = re.search(r"\bv=(\d+(?:\.\d+)*)", _output_of([program, "--version"]) or "")
     return found.group(1) if found else ""
 
 
 def installer() -> Installer | None:
-    """What installs packages into this environment."""
+    """The program that installs packages into this environment; None if there is none."""
     if find_spec("pip") is not None:
         return Installer.PIP
     return Installer.UV if shutil.which("uv") else None
 
 
-def _said(command: list[str]) -> str | None:
-    """All that a program prints; None where it fails, or cannot be started."""
+def _output_of(command: list[str]) -> str | None:
+    """The output of a program; None when it fails or cannot be started."""
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_ANSWER_S_MAX)
     except (OSError, subprocess.TimeoutExpired):
@@ -114,7 +114,7 @@ def _has_ports() -> bool:
 
 
 def _version(distribution: str) -> str:
-    """Of an installed distribution; "" of one that is not."""
+    """The version of a distribution; "" when it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:

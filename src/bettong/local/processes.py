@@ -1,4 +1,4 @@
-"""Child processes that never outlive us, with their output in a log file."""
+"""Child processes that never outlive this process, with their output in a log file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POLL_S = 0.02  # between two polls of a process that is asked to end
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. `name` stands in messages; `environment` comes on top of ours."""
+    """A command to run. `name` appears in messages; `environment` adds to that of this process."""
 
     name: str
     arguments: tuple[str, ...]
@@ -51,25 +51,25 @@ class Ending:
 
 
 class Child(Protocol):
-    """A process that has been started, as `subprocess.Popen` is one."""
+    """A process that has been started, such as a `subprocess.Popen`."""
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
 
     def wait(self) -> int:
-        """Waits for its end: the exit code, or minus the number of the signal that killed it."""
+        """Waits until it ends. Returns the exit code, or minus the number of the signal that killed it."""
 
 
 class Process:
-    """A running child in a session of its own, so that a Ctrl-C in the terminal reaches only us.
+    """A running child in its own session, so that a Ctrl-C in the terminal reaches only this process.
 
-    Start it from a thread that lives as long as it should: on Linux the kernel kills the child when that thread
-    ends, however it ends. Elsewhere only `stop` and `kill` end it. Not to be shared between threads.
+    Start it from a thread that lives as long as the child should: on Linux the kernel kills the child when that
+    thread ends, however it ends. Elsewhere only `stop` and `kill` end it. Not to be shared between threads.
     """
 
     def __init__(self, command: Command) -> None:
-        """Starts the command. Raises LocalError when it cannot be started, and OSError when its log cannot be."""
+        """Starts the command. Raises LocalError when it cannot start, OSError when its log cannot be opened."""
         self.command = command
         command.log.parent.mkdir(parents=True, exist_ok=True)
         self._log_start = command.log.stat().st_size if command.log.exists() else 0
@@ -79,14 +79,14 @@ class Process:
         self.pid = self._child.pid
         try:
             self.started_s = psutil.Process(self.pid).create_time()
-        except (psutil.Error, OSError):  # gone already, or no more files can be opened: it runs all the same
+        except (psutil.Error, OSError):  # it has ended already, or no more files can be opened
             self.started_s = time.time()
 
     @property
     def ending(self) -> Ending | None:
-        """How it ended; None while it runs. What is left of its session is killed when the end is noticed."""
+        """How it ended; None while it runs. When its end is detected, the rest of its session is killed."""
         if self._ending is None:
-            # Noticed but not yet waited for: its number cannot be another's while we kill its group.
+            # WNOWAIT keeps the zombie, so its id cannot be reused while its process group is killed.
             died = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if died is not None:
                 self._signal_group(signal.SIGKILL)
@@ -94,7 +94,7 @@ class Process:
         return self._ending
 
     def wait(self, seconds_max: float) -> Ending | None:
-        """Blocks until it ends by itself; None when it has not after `seconds_max`."""
+        """Blocks until it ends by itself; None when it still runs after `seconds_max`."""
         deadline = time.monotonic() + seconds_max
         while (ending := self.ending) is None and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -111,7 +111,7 @@ class Process:
         return self.wait(self.command.stop_s_max) or self.kill()
 
     def kill(self) -> Ending:
-        """SIGKILL to the whole session; returns when it is gone."""
+        """SIGKILL to the whole session; returns when the process has ended."""
         if self.ending is None:
             self._signal_group(signal.SIGKILL)
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -121,7 +121,7 @@ class Process:
         return ending
 
     def tail(self, lines: int = TAIL_LINES) -> list[str]:
-        """The last lines that it wrote since it was started; a line that says why, where its log cannot be read."""
+        """The last lines that it wrote since its start; if its log cannot be read, one line with the reason."""
         try:
             with self.command.log.open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
@@ -132,12 +132,12 @@ class Process:
         return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
 
     def rotate_log(self, bytes_max: int = LOG_BYTES_MAX) -> None:
-        """Keeps its log small; see `rotate`. Call it from time to time."""
+        """Bounds the size of its log; see `rotate`. Call it periodically."""
         if rotate(self.command.log, bytes_max=bytes_max):
             self._log_start = 0
 
-    def obituary(self) -> str:
-        """One line about its end: how, the last it wrote, and where its log is."""
+    def describe_end(self) -> str:
+        """One line about its end: its exit code or signal, its last lines, and the path of its log."""
         last = " | ".join(self.tail()) or "nothing"
         return f"{self.ending or 'still running'}; its last lines: {last}; its log: {self.command.log}"
 

@@ -1,4 +1,4 @@
-"""Whether a suite that was just started goes on, or what does not and why: for `bettong up` and `run`."""
+"""Waits until all services of a started suite run, and explains which do not: for `bettong up` and `run`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bettong.local.record import SuiteRecord
 from bettong.local.services import LATER
 from bettong.metrics import STANDBY
 
-# Every process answers by then. Topics are opened, partitions assigned and destinations opened in a second or two; what
-# takes longer has a reason, which is better reported than waited for.
+# Every process answers already. Topics, partition assignment and destinations take another second or two; anything
+# longer has a reason, which is reported rather than awaited.
 _WAIT_S_MAX = 10.0
 _POLL_S = 0.2
 
 
 def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
-    """The services that do not run, each with its reason, after at most 10 s; empty as soon as all do.
+    """The services that do not run, each with its reason, after at most 10 s; empty as soon as all run.
 
-    `read_record` reads the suite's record anew. A second processor and a console are not waited for: they start when
-    everything runs.
+    `read_record` reads the suite's current record. The second processor and the console are not awaited: they start
+    after all others answer.
     """
     from bettong.local.inspecting import inspect_suite
 
@@ -36,11 +36,11 @@ def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[Service
 
 
 def lines(rows: list[ServiceRow]) -> list[str]:
-    """What to print of services that do not run."""
-    return [f"{row.name}: {row.state}: {row.detail or 'it does not say why'}" for row in rows]
+    """A line to print for each service that does not run."""
+    return [f"{row.name}: {row.state}: {row.detail or 'no reason reported'}" for row in rows]
 
 
 def exit_code(rows: list[ServiceRow], otherwise: int) -> int:
-    """That of a service that ended for good, else `otherwise`."""
+    """The exit code of a service that ended for good, else `otherwise`."""
     codes = [row.process.final_status for row in rows if row.process is not None]
     return next((code for code in codes if code is not None), otherwise)

@@ -1,4 +1,4 @@
-"""What a suite writes about itself into `suite.json`, so that other commands find it."""
+"""The record `suite.json` of a running suite, by which other commands find it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bettong.services import RECEIVER, SENDER
 FILE = "suite.json"
 _UNFINISHED = "suite.new"
 FILES = (FILE, _UNFINISHED)
-_START_S_SAME = 1.0  # two readings of one process's start differ by less
+_START_S_SAME = 1.0  # two readings of one process's start time differ by less
 
 
 class ProcessRecord(BaseModel):
-    """A process: its number may be another's later, so its start belongs to it."""
+    """A process, identified by its id and its start time, since ids are reused."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -81,7 +81,7 @@ class SuiteRecord(BaseModel):
 
     @property
     def sender(self) -> str:
-        """Where clients send to."""
+        """The address to which clients send."""
         return self.addresses[SENDER.name]
 
     @property
@@ -91,17 +91,17 @@ class SuiteRecord(BaseModel):
 
     @property
     def metrics_lines(self) -> list[str]:
-        """Where Prometheus reads each process, in a line each; none where nothing was asked for."""
+        """A line with each process's metrics URL; empty where metrics are not served."""
         return [f"metrics       http://{address}/metrics ({name})" for name, address in self.metrics.items()]
 
     @property
     def receiver(self) -> str:
-        """Where subscribers ask."""
+        """The address to which subscribers connect."""
         return self.addresses[RECEIVER.name]
 
     @property
     def kafka_connection(self) -> KafkaConnection:
-        """Its Kafka, for the edges."""
+        """How to connect to its Kafka."""
         if self.kafka_password_file is None:
             return KafkaConnection(self.kafka)
         return KafkaConnection(
@@ -114,11 +114,11 @@ class SuiteRecord(BaseModel):
 
     @property
     def redis_connection(self) -> RedisConnection:
-        """Its Redis, for the edges."""
+        """How to connect to its Redis."""
         return RedisConnection(self.redis, password_file=self.redis_password_file)
 
     def write(self, directory: Path) -> None:
-        """Replaces the file in a folder, in one step: a reader sees the old one or the new one."""
+        """Replaces the file in a folder atomically: a reader sees the old one or the new one."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / FILE
         unfinished = directory / _UNFINISHED
@@ -127,7 +127,7 @@ class SuiteRecord(BaseModel):
 
 
 def find(directory: Path) -> SuiteRecord | None:
-    """The suite that runs in a folder; None when none does. Raises LocalError for a record that nobody can read."""
+    """The suite that runs in a folder; None when none does. Raises LocalError for a damaged record."""
     path = directory / FILE
     try:
         record = SuiteRecord.model_validate_json(path.read_bytes())
@@ -139,7 +139,7 @@ def find(directory: Path) -> SuiteRecord | None:
 
 
 def address_of(service: str, directory: Path) -> str:
-    """Where a service of the suite in a folder listens. Raises LocalError when none runs there."""
+    """The address of a service of the suite in a folder. Raises LocalError when no suite runs there."""
     record = find(directory)
     if record is None:
         raise LocalError(
@@ -150,7 +150,7 @@ def address_of(service: str, directory: Path) -> str:
 
 
 def forget(directory: Path) -> None:
-    """Removes the record, and the folder when nothing else is in it; does nothing when there is none."""
+    """Removes the record, and its folder if it is empty then; does nothing when there is no record."""
     with contextlib.suppress(OSError):
         (directory / FILE).unlink()
         directory.rmdir()

@@ -11,15 +11,15 @@ from bettong.local.processes import Command
 from bettong.local.secrets import write_private
 from bettong.local.server import Server
 
-_START_S_MAX = 30.0  # an append-only file of some GB is read at start
+_START_S_MAX = 30.0  # Redis reads its append-only file, which may have some GB, at the start
 
 
 class RedisServer(Server):
-    """Redis on a free loopback port, with its files in `directory`. The port stays over a stop and a start.
+    """Redis on a free loopback port, with its files in `directory`. It keeps its port when it is stopped and started.
 
-    With `appendonly`, a crash of the machine loses at most the last second; without, what it holds ends with it.
-    `password_file`: without the password in it nobody is answered; with none, everybody on this machine is. Raises
-    LocalError when redis-server is not installed.
+    With `appendonly`, a crash of the machine loses at most the last second; without, data is lost when Redis ends.
+    `password_file`: clients must authenticate with the password in it; without one, every process on this machine may
+    connect. Raises LocalError when redis-server is not installed.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class RedisServer(Server):
 
     @property
     def connection(self) -> RedisConnection:
-        """Where clients connect, and as whom."""
+        """Where clients connect, and how they authenticate."""
         return RedisConnection(self.url, password_file=self._password_file)
 
     def prepare(self) -> None:
-        """Writes the settings; all users of a machine see command lines."""
+        """Writes the settings to a private file, for every user of the machine can read command lines."""
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = dict(self._settings)
         if self._password_file is not None:

@@ -1,4 +1,4 @@
-"""New code of an application, as a suite sees it: what to say of it, and what to start again."""
+"""Reloads of an application's code, as the processor reports them: what to tell the user, and what to restart."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _APPLICATION = f"{PREFIX}APPLICATION"
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What became of a change: a line for people, and the services that are to be started again for it."""
+    """The outcome of a code change: a line for people, and the services to restart for it."""
 
     line: str
     restart: tuple[str, ...]
 
 
 class Reloads:
-    """Reads what the processor answers in a folder; without one there is no new code."""
+    """Reads the processor's answers from a folder; without a folder, code is not reloaded."""
 
     def __init__(self, folder: Path | None = None, application: str = "") -> None:
-        """`application`: what was given to run. What an earlier suite left in the folder is removed."""
+        """`application`: the option that names its file. Removes the answers of an earlier suite from the folder."""
         self._folder = folder
         self._file = Path(application.partition(":")[0]).name
         self._before = ReloadAnswer(number=0, edition="")
@@ -36,18 +36,18 @@ class Reloads:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The processor's."""
+        """Additional settings of the processor."""
         return {"reload": str(self._folder)} if self._folder is not None else {}
 
     def command(self, before: Command) -> Command:
-        """What starts a service again: with the code that runs, for what lies in the files may be none that can."""
+        """The command that restarts a service: with the code that runs now, for the files may hold code that cannot."""
         answer = ReloadAnswer.read(self._folder) if self._folder is not None else None
         if answer is None or before.name == PROCESSOR.name or _APPLICATION not in before.environment:
             return before
         return replace(before, environment={**before.environment, _APPLICATION: answer.edition})
 
     def new(self, services: Collection[str]) -> Reload | None:
-        """What has become of the newest change, once. `services`: those that there are. Never blocks."""
+        """The outcome of the newest change, once; else None. `services`: those of the suite. Never blocks."""
         answer = ReloadAnswer.read(self._folder) if self._folder is not None else None
         if answer is None or answer.number <= self._before.number:
             return None
@@ -58,7 +58,9 @@ class Reloads:
             if count > before.restarts.get(name, 0) and name in services
         ]
         if answer.refused:
-            line = f"{self._file} has changed, the code of before runs on until what is saved can run: {answer.refused}"
+            line = (
+                f"{self._file} has changed, the old code runs on until the new code can run: {answer.refused}"
+            )
         else:
             also = f"; started again for it: {', '.join(restart)}" if restart else ""
             line = f"{self._file} has changed, the new code runs{also}"

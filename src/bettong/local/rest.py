@@ -1,4 +1,4 @@
-"""The Kafka and the Redis of a suite that is down, without its services: for commands that change what is at rest."""
+"""Starts Kafka and Redis of a stopped suite without its services: for commands that change its stored data."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bettong.local.secrets import Secrets
 def at_rest(
     application: str, name: str, directory: Path, *, kafka: str | None = None, redis: str | None = None
 ) -> Iterator[Locations]:
-    """Where the parts of application `name` are; of the suite in `directory` they run until this is left.
+    """The locations of application `name`; Kafka and Redis of the suite in `directory` run until the context ends.
 
-    With `kafka`, or where the folder is no suite's, as `locations` finds them. Raises LocalError while the suite runs.
+    With `kafka`, or if the folder is not a suite's, as `locations` finds them. Raises LocalError while the suite runs.
     """
     if kafka is not None or not is_suite(directory):
         yield locations(application, name, directory, kafka=kafka, redis=redis)

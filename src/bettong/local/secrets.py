@@ -1,7 +1,7 @@
-"""What only the owner of a suite knows: passwords of its Kafka and Redis, and the key of its signed states.
+"""The secrets of a suite: the passwords of its Kafka and Redis, and the key that signs its states.
 
-Files of the mode 0600 in a folder of the mode 0700, below the suite's own. Nothing of it stands on a command line, in
-an environment or in `suite.json`: they hold the files' names.
+They are files of mode 0600 in a folder of mode 0700, below the suite's own. Command lines, environments and
+`suite.json` hold only the files' names.
 """
 
 import os
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "secrets"
-# As the key of signatures must have at least; more than anybody guesses.
+# The least that the signing key must have; too many to guess.
 _BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The files."""
+    """The paths of a suite's secret files."""
 
     kafka: Path
     redis: Path
@@ -25,19 +25,19 @@ class Secrets:
 
     @classmethod
     def of(cls, root: Path) -> "Secrets":
-        """Those of the suite in a folder; drawn when there are none yet, for states that are kept need their key."""
+        """The secrets of the suite in a folder; those that exist stay, since kept states need their key."""
         folder = root / FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
         return cls(
-            kafka=_drawn(folder / "kafka.password", _password),
-            redis=_drawn(folder / "redis.password", _password),
-            state_key=_drawn(folder / "state.key", lambda: secrets.token_bytes(_BYTES)),
+            kafka=_generated(folder / "kafka.password", _password),
+            redis=_generated(folder / "redis.password", _password),
+            state_key=_generated(folder / "state.key", lambda: secrets.token_bytes(_BYTES)),
         )
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """A file that nobody else can read, not even while it is written. Replaces what lies there."""
+    """Writes a file that no other user can read, not even while it is written; replaces an existing one."""
     unfinished = path.with_name(f"{path.name}.new")
     unfinished.unlink(missing_ok=True)
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -49,7 +49,7 @@ def _password() -> bytes:
     return secrets.token_hex(_BYTES).encode()
 
 
-def _drawn(path: Path, draw: Callable[[], bytes]) -> Path:
+def _generated(path: Path, generate: Callable[[], bytes]) -> Path:
     if not path.exists():
-        write_private(path, draw())
+        write_private(path, generate())
     return path

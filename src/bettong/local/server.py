@@ -1,4 +1,4 @@
-"""A process that serves: launched, awaited until it answers, stopped, and launched again."""
+"""A server process: launched, awaited until it answers, stopped, and launched again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Self
 from bettong.errors import LocalError
 from bettong.local.processes import Command, Process
 
-# Between two polls whether a starting server answers: a twentieth of what was waited, within these. A poll costs 2 ms.
+# The pause between two polls of a starting server is a twentieth of the time waited, within these bounds. A poll costs
+# 2 ms.
 _POLL_S_MIN, _POLL_S_MAX = 0.05, 0.5
 
 
 class Server:
-    """A command, and how to know that it does its work.
+    """A command, and a check whether its process is ready.
 
-    `answers` is asked again and again, must return within about a second and must not raise. A context manager:
-    entering starts it and waits, leaving stops it.
+    `answers` is polled; it must return within about a second and must not raise. A context manager: entering starts
+    the process and waits until it answers, leaving stops it.
     """
 
     def __init__(self, command: Command, *, answers: Callable[[], bool], start_s_max: float) -> None:
@@ -28,16 +29,16 @@ class Server:
         self.start_s_max = start_s_max
 
     def launch(self) -> None:
-        """Starts the process, if it is not running, without waiting for it to answer."""
+        """Starts the process if it is not running; does not wait until it answers."""
         if self.process is None or self.process.ending is not None:
             self.prepare()
             self.process = Process(self.command)
 
     def prepare(self) -> None:
-        """What must be done before each launch; nothing, unless a server has something to do."""
+        """Runs before each launch. Does nothing unless a server overrides it."""
 
     def progress(self) -> int:
-        """Another number than before when it has got past what it died of; 0, unless a server can tell."""
+        """A number that changes once the process has got past the cause of its last death; 0 if it cannot know."""
         return 0
 
     def runs(self) -> bool:
@@ -45,23 +46,23 @@ class Server:
         return self.process is not None and self.process.ending is None
 
     def answers(self) -> bool:
-        """Whether it runs and does its work now."""
+        """Whether it runs and is ready."""
         return self.runs() and self._answers()
 
     def wait(self) -> None:
-        """Blocks until it answers. Raises LocalError when it dies or `start_s_max` is over."""
+        """Blocks until it answers. Raises LocalError when it dies or does not answer within `start_s_max`."""
         began_s = time.monotonic()
         while not self.answers():
             self.check()
             waited_s = time.monotonic() - began_s
             if waited_s > self.start_s_max:
-                raise self.mute()
+                raise self.no_answer_error()
             time.sleep(poll_s(waited_s))
 
-    def mute(self) -> LocalError:
+    def no_answer_error(self) -> LocalError:
         """The error for a server that did not answer in time."""
         return LocalError(
-            f"{self.command.name} does not answer after {self.start_s_max:g} s: {self.obituary()}"
+            f"{self.command.name} does not answer after {self.start_s_max:g} s: {self.describe_end()}"
         )
 
     def check(self) -> None:
@@ -69,14 +70,14 @@ class Server:
         if self.process is None:
             raise LocalError(f"{self.command.name} is not started")
         if self.process.ending is not None:
-            raise LocalError(f"{self.command.name} died: {self.obituary()}")
+            raise LocalError(f"{self.command.name} died: {self.describe_end()}")
 
-    def obituary(self) -> str:
-        """One line about how it does or how it ended."""
-        return self.process.obituary() if self.process is not None else "not started"
+    def describe_end(self) -> str:
+        """One line about its state, or about how it ended."""
+        return self.process.describe_end() if self.process is not None else "not started"
 
     def start(self) -> None:
-        """Launches and waits; after a LocalError nothing of it runs."""
+        """Launches and waits; after an error the process is killed."""
         try:
             self.launch()
             self.wait()
@@ -90,12 +91,12 @@ class Server:
             self.process.terminate()
 
     def stop(self) -> None:
-        """Ends it gently, bounded by the command's `stop_s_max`. Does nothing when it is not running."""
+        """SIGTERM, then SIGKILL after the command's `stop_s_max`. Does nothing when it is not running."""
         if self.process is not None:
             self.process.stop()
 
     def kill(self) -> None:
-        """Ends it at once, as a crash would. Does nothing when it is not running."""
+        """SIGKILL. Does nothing when it is not running."""
         if self.process is not None:
             self.process.kill()
 
@@ -110,5 +111,5 @@ class Server:
 
 
 def poll_s(waited_s: float) -> float:
-    """The pause before a server that has been waited for so long is asked again."""
+    """The pause before the next poll of a server that was awaited for `waited_s`."""
     return min(max(waited_s / 20, _POLL_S_MIN), _POLL_S_MAX)

@@ -24,32 +24,32 @@ from bettong.services import CONSOLE, PROCESSOR, SENDER, SERVICES, ServiceEntry
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
 _START_S_MAX = 180.0
-_STOP_S_MAX = 30.0  # the batch at work may end first
+_STOP_S_MAX = 30.0  # a running batch may complete first
 
 
 def instances(entry: ServiceEntry, count: int) -> tuple[str, ...]:
-    """The names of so many processes of one service: `sender`, `sender-2`."""
+    """The names of `count` processes of one service: `sender`, `sender-2` ..."""
     return (entry.name, *(f"{entry.name}-{number}" for number in range(2, count + 1)))
 
 
-# The name of a second processor. Of two one stands by: which one, changes.
+# The name of the second processor. Either of the two may lead; the other stands by.
 SECOND = instances(PROCESSOR, 2)[1]
-# What starts when everything runs: until then it would only take the others' time.
+# Services that start after all others answer: before that they would only slow the others down.
 LATER = frozenset({SECOND, CONSOLE})
 
-# What the death of each means to who uses the suite.
+# What the death of each process means to the suite's user.
 MEANING = {
-    "kafka": "what is in the log is safe, the others wait for it",
-    "redis": "state is folded again from the log where a snapshot is gone",
+    "kafka": "its log is safe, the other processes wait for it",
+    "redis": "states are rebuilt from the log if their snapshots are lost",
     **{each.name: each.death for each in SERVICES.values()},
     **dict.fromkeys(instances(SENDER, SENDERS_MAX), SENDER.death),
-    SECOND: "no result is lost or repeated; one that is left takes over",
-    CONSOLE: "its page is away meanwhile, and nothing else",
+    SECOND: "no result is lost or repeated; the other processor leads",
+    CONSOLE: "only its page is unavailable meanwhile",
 }
 
 
 def measured(senders: int, standby: bool) -> tuple[str, ...]:  # noqa: FBT001 - as options have it
-    """The processes that tell their metrics, in the order of their ports."""
+    """The processes that serve metrics, in the order of their ports."""
     counts = {SENDER: senders, PROCESSOR: 1 + standby}
     return tuple(name for each in SERVICES.values() for name in instances(each, counts.get(each, 1)))
 
@@ -57,8 +57,8 @@ def measured(senders: int, standby: bool) -> tuple[str, ...]:  # noqa: FBT001 - 
 class Service(Server):
     """`python -m bettong <service>`. `settings` are its settings, by their names in bettong.config.
 
-    `name`: of this instance, where there are several of the service. `sign`: a file that it touches when it has got
-    past what it died of. `arguments`: what stands behind the service on the command line.
+    `name`: of this instance, where the service has several. `sign`: a file that the process touches when it has got
+    past the cause of its last death. `arguments`: follow the service's name on the command line.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Service(Server):
         """See Server."""
         try:
             return self._sign.stat().st_mtime_ns if self._sign is not None else 0
-        except OSError:  # it has never had to
+        except OSError:  # the process has not touched it yet
             return 0
 
 
@@ -101,9 +101,9 @@ def service(
     application: str,
     name: str | None = None,
 ) -> Service:
-    """Ready when its gRPC server says so; one that serves none, when its live record says that it runs or stands by.
+    """A service that is ready when its gRPC health check succeeds; without gRPC, when its live record says so.
 
-    `environment`: more variables. `name`: of this instance, where there are several.
+    `environment`: additional variables. `name`: of this instance, where there are several.
     """
     name = name or entry.name
     answers: Callable[[], bool]
@@ -140,7 +140,7 @@ def console(settings: Mapping[str, str], logs: Path, environment: Mapping[str, s
 
 
 def console_url(settings: Mapping[str, str]) -> str:
-    """Where a browser finds it."""
+    """The URL of the console's page."""
     certificate = settings.get("tls_certificate") or os.environ.get(f"{PREFIX}TLS_CERTIFICATE")
     return f"{'https' if certificate else 'http'}://{settings['console_listen']}"
 
@@ -155,8 +155,8 @@ def _says_that_it_runs(settings: Mapping[str, str], application: str, name: str)
                 metrics = LiveMetrics(store).live().get(name, {})
             except StoreError:
                 return False
-        # A processor that has all but the user's table is there: it goes on by itself. A record of an earlier run may
-        # still be there, too.
+        # A processor that only lacks a reference table of the user's counts: it goes on by itself. The record may
+        # still be an earlier run's, which its start time shows.
         runs = metrics.get(STATE.name) in {"running", STANDBY} or bool(metrics.get(REFERENCES.name))
         return runs and float(metrics.get(SINCE.name, 0)) >= launched_s
 
@@ -164,10 +164,10 @@ def _says_that_it_runs(settings: Mapping[str, str], application: str, name: str)
 
 
 def spark_folders(scratch: Path) -> dict[str, str]:
-    """The variables by which Spark, its Java and Python keep to a folder: a killed one leaves files behind."""
+    """Variables that keep temporary files of Spark, its Java and Python in one folder: killed, they leave files."""
     return {
         "SPARK_LOCAL_DIRS": str(scratch),
         "TMPDIR": str(scratch),
-        # Java's own: -Djava.io.tmpdir, and no file for performance tools.
+        # Java's own temporary folder, and no performance data file.
         "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
     }

@@ -1,4 +1,4 @@
-"""Does what `prerequisites` has decided: installs packages, and records class-data archives."""
+"""Performs the steps that `prerequisites` has decided: installs packages, and records class-data archives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RECORDER = "bettong_processor.recording"
 
 
 def commands(step: SetupStep, facts: MachineFacts) -> list[list[str]]:
-    """What a step runs, in order."""
+    """The commands of a step, in order."""
     if step.extras:
         wanted = requirement(facts, step.extras)
         if facts.installer is Installer.UV:
@@ -31,10 +31,10 @@ def commands(step: SetupStep, facts: MachineFacts) -> list[list[str]]:
 
 
 def perform(step: SetupStep, facts: MachineFacts, *, say: Callable[[str], None]) -> None:
-    """Does a step; `say` gets each line that its commands print.
+    """Performs a step; `say` receives each line that its commands print.
 
-    A step that was interrupted is done again as a whole; what an installer has downloaded it does not download again.
-    Raises LocalError where a command fails.
+    A step that was interrupted is repeated as a whole, but an installer does not repeat complete downloads. Raises
+    LocalError when a command fails.
     """
     for command in commands(step, facts):
         _run(command, say)
@@ -50,14 +50,14 @@ def _run(command: Sequence[str], say: Callable[[str], None]) -> None:
             text=True,
             errors="replace",
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            start_new_session=True,  # a Ctrl-C reaches us alone, and we end all that it has started
+            start_new_session=True,  # a Ctrl-C reaches only this process, which ends the whole session
         )
     except OSError as error:
         raise LocalError(f"{command[0]} cannot be started: {error.strerror}") from None
     late = Timer(_STEP_S_MAX, _end, [running])
     late.start()
     try:
-        assert running.stdout is not None  # noqa: S101 - a pipe was asked for
+        assert running.stdout is not None  # noqa: S101 - stdout is a pipe
         with running.stdout as said:
             for line in said:
                 say(line.rstrip())
@@ -70,7 +70,7 @@ def _run(command: Sequence[str], say: Callable[[str], None]) -> None:
 
 
 def _end(running: subprocess.Popen[str]) -> None:
-    """Ends a command and what it has started, where it still runs."""
+    """Ends a command and its child processes, if it still runs."""
     with suppress(ProcessLookupError):
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGTERM)

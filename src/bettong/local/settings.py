@@ -13,7 +13,7 @@ from bettong.local.secrets import Secrets
 from bettong.local.services import instances
 from bettong.services import SENDER, SERVICES
 
-# What serves gRPC, each at a port of its own.
+# The services with a gRPC server, each at a port of its own.
 SERVING = [each for each in SERVICES.values() if each.grpc_port is not None]
 
 
@@ -24,7 +24,7 @@ def settings_of(
     own: Secrets,
     directories: Directories,
 ) -> dict[str, str]:
-    """Those of all services. Chooses free ports; raises LocalError when there are none."""
+    """The settings that all services share. Chooses free ports; raises LocalError when there are none."""
     path, colon, chosen = options.application.partition(":")
     *ports, console_port = free_ports(len(SERVING) + 1)
     results = options.results or (directories.root / "results" if directories.kept else None)
@@ -38,7 +38,7 @@ def settings_of(
         "redis": redis.url,
         "redis_password_file": str(own.redis),
         "state_key_file": str(own.state_key),
-        # Of servers elsewhere, if the environment names any.
+        # Empty, since the environment may set them for servers elsewhere.
         **dict.fromkeys(("kafka_ca", "kafka_certificate", "kafka_key", "redis_ca", "redis_user"), ""),
         "partitions": str(options.partitions),
         "schedule": options.schedule.value,
@@ -48,7 +48,7 @@ def settings_of(
         "checkpoint": str(directories.root / "checkpoint"),
         "state_dir": str(directories.state),
         "sender_marks": str(directories.root / "scratch" / "marks"),
-        # They go with the log: those of another suite's log elsewhere would be taken for this one's.
+        # In the suite's own Redis, beside its log: a store elsewhere may hold snapshots of another suite's log.
         "snapshots": "redis",
         **options.settings,
     }
@@ -56,7 +56,7 @@ def settings_of(
 
 
 def further_senders(options: SuiteOptions, settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Those of every sender but the first, by its name: a port and marks of its own, and no external system to read."""
+    """The settings of every sender but the first, by name: its own port and marks, and no external systems to read."""
     names = instances(SENDER, options.senders)[1:]
     return {
         name: {

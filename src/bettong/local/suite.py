@@ -1,4 +1,4 @@
-"""Everything of one application on this machine: Kafka, Redis and the services, started and kept up."""
+"""Runs one application on this machine: starts Kafka, Redis and the services, and restarts those that die."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _POLL_S = 0.05  # between two polls of the processes
 class Suite:
     """A context manager: entering starts everything and waits until all answer, leaving stops everything.
 
-    A process that dies is started again; `say` gets a line about it, from a thread of the suite. One that dies too
-    often, or that no new start mends, stays down alone (`given_up`). All die with this process, however it ends.
+    A process that dies is restarted; `say` receives a line about it, in the suite's thread. One that dies too often, or
+    of an error that no restart mends, stays down (`given_up`). All end with this process, however it ends.
     """
 
     def __init__(self, options: SuiteOptions, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -49,40 +49,40 @@ class Suite:
         self._hurry = threading.Event()
         self._interrupt: KeyboardInterrupt | None = None
         self._started = threading.Event()
-        # Waited for in place of the thread: Python 3.11 takes a thread for dead when its join is interrupted.
+        # Awaited instead of the thread's join: Python 3.11 considers a thread dead when its join is interrupted.
         self._ended = threading.Event()
         self._failure: BettongError | None = None
         self._record: SuiteRecord | None = None
         self._servers: dict[str, Server] = {}
         self._metrics: dict[str, str] = {}
         self._deaths_s: dict[str, list[float]] = {}
-        self._explained: dict[str, int] = {}  # the first so many of them
+        self._explained: dict[str, int] = {}  # how many of the first deaths: see `decide`
         self._progress: dict[str, int] = {}
-        self._due_s: dict[str, float] = {}
+        self._restart_due_s: dict[str, float] = {}
         self._faults: dict[str, str] = {}
         self._given_up: dict[str, str] = {}
         self._reloads = Reloads()
-        self._renewed: set[str] = set()  # were asked to end, to be started again
-        self._written = True
-        # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
-        self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
+        self._restarting: set[str] = set()  # asked to end, to be started again
+        self._record_is_written = True
+        # Children die with the thread that started them (see `processes`), so one thread starts, watches and ends them.
+        self._thread = threading.Thread(target=self._run_in_thread, name="suite", daemon=True)
 
     @property
     def record(self) -> SuiteRecord:
-        """Addresses, folders and processes, as they are now. Raises LocalError before the start."""
+        """The current addresses, folders and processes. Raises LocalError before the start."""
         if self._record is None:
             raise LocalError("the suite is not started")
         return self._record
 
     @property
     def given_up(self) -> dict[str, str]:
-        """The processes that stay down, and why; still there after the stop. Nothing waits for a console."""
+        """The processes that stay down, and why; kept after the stop. Without the console: nothing depends on it."""
         return {name: why for name, why in self._given_up.items() if name != CONSOLE}
 
     def start(self) -> None:
-        """Starts everything and blocks until all answer. After an error nothing runs and nothing is left."""
+        """Starts everything and blocks until all answer. After an error no process and no temporary file remains."""
         try:
-            self._keeper.start()
+            self._thread.start()
             self._started.wait()
             self.check()
         except BaseException:
@@ -90,25 +90,25 @@ class Suite:
             raise
 
     def check(self) -> None:
-        """Raises what ended the suite, if anything did."""
+        """Raises the error that ended the suite, if there was one."""
         if self._failure is not None:
             raise self._failure
 
     def wait(self, seconds: float) -> None:
-        """Blocks for `seconds`, less when the suite fails: then it raises what `check` does."""
+        """Blocks for `seconds`; when the suite fails meanwhile, raises its error at once."""
         self._ended.wait(seconds)
         self.check()
 
     def wait_with_all(self, seconds: float) -> None:
-        """`wait`, for who has no use for a suite without one of its processes: raises LocalError for that, too."""
+        """As `wait`, and raises LocalError as well when a process was given up."""
         self.wait(seconds)
         for name, why in self.given_up.items():
             raise LocalError(f"{name} stopped for good: {why}")
 
     def stop(self) -> None:
-        """Stops everything: at most about a minute, at once from the second Ctrl-C on. Never raises."""
+        """Stops everything within about a minute; a Ctrl-C meanwhile kills what still runs. Never raises."""
         self._stopping.set()
-        while self._keeper.ident is not None and not self._ended.is_set():
+        while self._thread.ident is not None and not self._ended.is_set():
             try:
                 self._ended.wait()
             except KeyboardInterrupt as interrupt:
@@ -124,17 +124,17 @@ class Suite:
     ) -> None:
         self.stop()
         if kind is None and self._interrupt is not None:
-            raise self._interrupt  # whoever uses it must not go on as if nobody had pressed Ctrl-C
+            raise self._interrupt  # the caller must not go on as if Ctrl-C had not been pressed
 
-    # From here on: the keeper's thread.
+    # The methods below run in the suite's thread.
 
-    def _keep(self) -> None:
+    def _run_in_thread(self) -> None:
         try:
             self._run()
         except BettongError as error:
             self._failure = error
         except OSError as error:  # a folder that cannot be written, a full disk
-            self._failure = LocalError(f"the suite failed: {error}; is there room, and may it write there?")
+            self._failure = LocalError(f"the suite failed: {error}; is the disk full, or not writable?")
         except BaseException as error:
             self._failure = LocalError(f"the suite failed: {type(error).__name__}: {error}")
             raise
@@ -148,8 +148,8 @@ class Suite:
         directories = Directories(self._options.keep)
         try:
             directories.reserve(application)
-            self._make(application, directories)
-            self._launch()
+            self._make_servers(application, directories)
+            self._launch_all()
             self._started.set()
             while not self._stopping.wait(_POLL_S):
                 self._check_processes()
@@ -160,7 +160,7 @@ class Suite:
                     forget(folder)
             directories.remove()
 
-    def _make(self, application: str, directories: Directories) -> None:
+    def _make_servers(self, application: str, directories: Directories) -> None:
         root, logs = directories.root, directories.logs
         logs.mkdir(exist_ok=True)
         scratch = root / "scratch"
@@ -216,14 +216,14 @@ class Suite:
         )
 
     def _standby(self, make: Callable[..., Server], settings: dict[str, str]) -> dict[str, Server]:
-        """The second processor, if there is to be one. It has a checkpoint of its own, for each writes its own."""
+        """The second processor, if one is requested, with its own checkpoint: two must not write the same one."""
         if not self._options.standby:
             return {}
         own = {**settings, "checkpoint": f"{settings['checkpoint']}-2"}
         return {services.SECOND: make(PROCESSOR, own, name=services.SECOND)}
 
     def _console(self, settings: dict[str, str], directories: Directories) -> dict[str, Server]:
-        """The console, if there is to be one."""
+        """The console, if it is requested and installed."""
         if not self._options.console or not services.has_console():
             return {}
         environment = self._options.environment.get(CONSOLE, {})
@@ -246,84 +246,84 @@ class Suite:
             settings = {**settings, SETTING: address}
         return services.service(entry, settings, logs, environment, application=application, name=name)
 
-    def _launch(self) -> None:
-        """Launches all, the slow ones first, and waits for each: they start side by side.
+    def _launch_all(self) -> None:
+        """Launches all in parallel, the slow ones first, and waits until each answers.
 
-        What is for LATER starts when everything runs.
+        Services in LATER start after all others answer.
         """
         first = {name: server for name, server in self._servers.items() if name not in services.LATER}
         for name, server in first.items():
             server.launch()
             if name == "redis":
                 server.wait()
-        self._note(ready=False)
+        self._update_record(ready=False)
         waiting, began_s = dict(first), time.monotonic()
         deadlines = {name: began_s + server.start_s_max for name, server in waiting.items()}
-        # One that has answered and dies meanwhile is started again as any other: see `_check_processes`.
+        # A process that dies after it has answered is restarted later, by `_check_processes`.
         while waiting and not self._stopping.wait(poll_s(time.monotonic() - began_s)):
             for name, server in list(waiting.items()):
                 check_start(name, server)
                 if server.answers():
                     del waiting[name]
                 elif time.monotonic() > deadlines[name]:
-                    raise server.mute()
-        self._note(ready=not waiting)
-        self._due_s = dict.fromkeys(self._servers.keys() - first, time.monotonic())
+                    raise server.no_answer_error()
+        self._update_record(ready=not waiting)
+        self._restart_due_s = dict.fromkeys(self._servers.keys() - first, time.monotonic())
 
     def _check_processes(self) -> None:
-        """Notices deaths and starts again what is due."""
-        if not self._written:
-            self._write()
+        """Detects deaths, and restarts the processes whose restart is due."""
+        if not self._record_is_written:
+            self._write_record()
         if (reload := self._reloads.new(self._servers)) is not None:
-            self._say(reload.line)
-            self._renew(reload.restart)
+            self._report(reload.line)
+            self._restart_services(reload.restart)
         for name, server in self._servers.items():
             if server.process is not None:
                 server.process.rotate_log()
-                if name not in self._due_s and name not in self._given_up:
+                if name not in self._restart_due_s and name not in self._given_up:
                     self._check_process(name, server, server.process)
-            if name in self._due_s and time.monotonic() >= self._due_s[name]:
-                del self._due_s[name]
-                self._launch_again(name, server)
+            if name in self._restart_due_s and time.monotonic() >= self._restart_due_s[name]:
+                del self._restart_due_s[name]
+                self._restart(name, server)
 
-    def _renew(self, services: Iterable[str]) -> None:
-        """Has all processes of some services started again."""
+    def _restart_services(self, services: Iterable[str]) -> None:
+        """Asks all processes of these services to end; `_check_process` then restarts them."""
         for name, server in self._servers.items():
             if server.runs() and any(name.startswith(service) for service in services):
-                self._renewed.add(name)
+                self._restarting.add(name)
                 server.terminate()
 
     def _check_process(self, name: str, server: Server, process: Process) -> None:
         if process.ending is None:
             return
-        if name in self._renewed:
-            self._renewed.remove(name)
-            self._due_s[name] = time.monotonic()
+        if name in self._restarting:
+            self._restarting.remove(name)
+            self._restart_due_s[name] = time.monotonic()
         elif process.ending.status in FINAL_STATUSES:
-            self._give_up(name, server.obituary())
+            self._give_up(name, server.describe_end())
         else:
             last = " ".join(process.tail(1)) or "nothing"
-            self._start_later(name, server, f"died ({process.ending}; its last line: {last})")
+            self._schedule_restart(name, server, f"died ({process.ending}; its last line: {last})")
 
-    def _launch_again(self, name: str, server: Server) -> None:
+    def _restart(self, name: str, server: Server) -> None:
         try:
             server.command = self._reloads.command(server.command)
             server.launch()
-        except (BettongError, OSError) as error:  # before there is a process: as good as a death
-            self._start_later(name, server, f"cannot be started ({error})")
+        except (BettongError, OSError) as error:  # no process was started: counts as a death
+            self._schedule_restart(name, server, f"cannot be started ({error})")
         else:
-            self._note(ready=True)
+            self._update_record(ready=True)
 
-    def _say(self, line: str) -> None:
-        """What cannot be said, as on a full disk, ends nothing."""
+    def _report(self, line: str) -> None:
+        """A failed write, as on a full disk, does not end the suite."""
         with suppress(OSError):
             self._listener(line)
 
-    def _start_later(self, name: str, server: Server, what: str) -> None:
-        """Counts a death, and decides when the next start is due, if ever."""
+    def _schedule_restart(self, name: str, server: Server, what: str) -> None:
+        """Counts a death, and either schedules a restart or gives the process up."""
         deaths = self._deaths_s.setdefault(name, [])
         deaths.append(time.monotonic())
-        self._note(ready=True)
+        self._update_record(ready=True)
         rule = self._options.restarts
         if (progress := server.progress()) != self._progress.get(name):
             self._progress[name], self._explained[name] = progress, len(deaths) - 1
@@ -334,25 +334,25 @@ class Suite:
             self._give_up(
                 name,
                 f"it {what}, and died {decision.deaths} times with less than {FORGET_S:g} s in between:"
-                f" {server.obituary()}",
+                f" {server.describe_end()}",
             )
             return
-        self._due_s[name] = deaths[-1] + decision.wait_s
-        self._say(
+        self._restart_due_s[name] = deaths[-1] + decision.wait_s
+        self._report(
             f"{name} {what} and is started again in {decision.wait_s:g} s:"
             f" {services.MEANING[name]}; its log: {server.command.log}"
         )
 
     def _give_up(self, name: str, why: str) -> None:
-        """It stays down; the others go on: the log takes messages in, or keeps them, and `status` shows why."""
+        """Leaves the process down. The others run on: Kafka still keeps messages, and `status` shows the reason."""
         self._given_up[name] = why
-        self._say(
-            f"{name} stopped for good, everything else runs on; mend it, then start all again (with data that is kept:"
-            f" `bettong down` and `up`): {why}"
+        self._report(
+            f"{name} stopped for good, everything else runs on; fix the cause, then restart the suite (if its data is"
+            f" kept: `bettong down` and `up`): {why}"
         )
-        self._note(ready=True)
+        self._update_record(ready=True)
 
-    def _note(self, *, ready: bool) -> None:
+    def _update_record(self, *, ready: bool) -> None:
         self._record = self.record.model_copy(
             update={
                 "ready": ready,
@@ -370,29 +370,29 @@ class Suite:
                 },
             }
         )
-        self._write()
+        self._write_record()
 
     def _fault_of(self, name: str, process: Process) -> str:
-        """How it ended, if it has; else how the one before it did."""
+        """How the process ended; while it runs, how its predecessor ended ("" for the first)."""
         if process.ending is not None:
-            self._faults[name] = f"{process.ending}: {' '.join(process.tail(1)) or 'it said nothing'}"
+            self._faults[name] = f"{process.ending}: {' '.join(process.tail(1)) or 'it printed nothing'}"
         return self._faults.get(name, "")
 
-    def _write(self) -> None:
-        """Writes the record. On a full disk it is written when there is room again: what runs goes on meanwhile."""
+    def _write_record(self) -> None:
+        """Writes the record. On a full disk the processes run on, and the write is retried until there is room."""
         try:
             for folder in self._folders(self.record):
                 self.record.write(folder)
         except OSError as error:
             if not self.record.ready:
                 raise
-            if self._written:
-                self._say(f"suite.json cannot be written, other commands see an old one: {error}")
-            self._written = False
+            if self._record_is_written:
+                self._report(f"suite.json cannot be written, other commands see an old one: {error}")
+            self._record_is_written = False
         else:
-            self._written = True
+            self._record_is_written = True
 
     def _folders(self, record: SuiteRecord) -> list[Path]:
-        """Where the record is written."""
+        """The folders in which the record is written."""
         announce = self._options.announce
         return [record.directory, *([announce] if announce is not None else [])]

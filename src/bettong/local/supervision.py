@@ -1,4 +1,4 @@
-"""Whether a process that died is started again: pure, from the times of its deaths."""
+"""Decides from the times of its deaths whether a process is started again. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ from bettong.errors import FINAL_ERRORS, BettongError, LocalError
 
 FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
 
-DEATHS_MAX = 5  # more in a row means that starting again does not help
-# Deaths beside that which are explained. A frame that kills a sender costs two to four of them, a start takes 2 s: so a
-# sender gets past 25 such frames at least, and does not die for hours.
+DEATHS_MAX = 5  # more in a row means that restarting does not help
+# Additional deaths that are allowed where the process got past their causes. A frame that kills a sender costs two to
+# four deaths, and a start takes 2 s: this lets a sender past at least 25 such frames, and bounds how long it dies.
 EXPLAINED_MAX = 100
-FORGET_S = 30.0  # without a death; a processor that dies as soon as it has started, dies every 15 s
+FORGET_S = 30.0  # without a death; a processor that dies as soon as it has started dies every 15 s
 WAIT_S_MAX = 5.0
-_SECOND_WAIT_S = 0.4  # doubled with each further death in a row; the first is answered at once
+_SECOND_WAIT_S = 0.4  # doubled with each further death in a row; the first restart is immediate
 
 
 def final_error(status: int | None) -> type[BettongError]:
-    """The error that a process ends with by this exit code, and that no new start mends; else LocalError."""
+    """The error with this exit code, if it is one that a restart does not mend; else LocalError."""
     return next((kind for kind in FINAL_ERRORS if kind.exit_code == status), LocalError)
 
 
 @dataclass(frozen=True, slots=True)
 class StartAgain:
-    """Start it again after so many seconds."""
+    """Start it again after `wait_s` seconds."""
 
     wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It died too often: it alone stays down, everything else runs on."""
+    """It died too often: it stays down, the other processes run on."""
 
     deaths: int
 
@@ -46,8 +46,8 @@ def decide(
     """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one).
 
     Deaths are in a row while each follows the one before within `FORGET_S`; those before a longer rest are forgotten.
-    `deaths_max` in a row are answered by a new start, after at most `wait_s_max`. `explained`: so many, the first ones,
-    are over, for the process has got past what it died of; up to EXPLAINED_MAX of them do not count.
+    Up to `deaths_max` in a row lead to a restart, after at most `wait_s_max`. `explained`: how many of the first deaths
+    had a cause that the process has got past since; up to EXPLAINED_MAX of them do not count.
     """
     in_row = in_a_row(deaths_s)
     count = min(in_row, len(deaths_s) - explained)
@@ -57,7 +57,7 @@ def decide(
 
 
 def in_a_row(deaths_s: Sequence[float]) -> int:
-    """How many of the last deaths no rest of more than `FORGET_S` parts."""
+    """How many of the last deaths followed the one before within `FORGET_S`, the first of them included."""
     count = min(len(deaths_s), 1)
     while count < len(deaths_s) and deaths_s[-count] - deaths_s[-count - 1] <= FORGET_S:
         count += 1

@@ -1,8 +1,8 @@
 """Runs a command that dies with its parent: `python -I -S tether.py PARENT_PID COMMAND...` (Linux).
 
-A program between parent and child, because the kernel's parent-death signal must be asked for by the child itself,
-and Python code between fork and exec is not safe in a process with threads (gRPC has many). It replaces itself by
-the command, so nothing of it stays. Stands alone: it is run without site-packages, which takes 15 ms.
+A program between parent and child, because the child itself must request the kernel's parent-death signal, and Python
+code between fork and exec is not safe in a process with threads (gRPC has many). It execs the command, so it does not
+remain as a process. It imports only the standard library: it runs without site-packages, and so starts in 15 ms.
 
 The kernel sends the signal when the *thread* that started the child ends: prctl(2), PR_SET_PDEATHSIG.
 """
@@ -16,12 +16,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Ties this process to its parent and becomes the command; raises OSError when that cannot be run."""
+    """Requests the parent-death signal and execs the command; raises OSError when that cannot be run."""
     parent, command = int(arguments[0]), arguments[1:]
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     if prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
-    if os.getppid() != parent:  # it died before the tether was tied
+    if os.getppid() != parent:  # the parent died before the signal was requested
         os.kill(os.getpid(), signal.SIGKILL)
     os.execvp(command[0], command)  # noqa: S606 - a list, never a shell's
 

@@ -1,18 +1,17 @@
-"""Results and states of an application as Spark DataFrames, read beside whatever runs. Writes nothing anywhere.
+"""Results and states of an application as Spark DataFrames. Read-only; a running application is not disturbed.
 
-| function         | gives                                                              | reads           |
+| function         | returns                                                            | reads           |
 | ---------------- | ------------------------------------------------------------------ | --------------- |
 | `state`          | the state of every key of a computation                            | snapshots       |
-| `batch`          | the results of each sink, folded from the recorded log again       | stage topics    |
-| `stream`         | a sink's results as they come, a streaming DataFrame               | the sink's topic |
+| `batch`          | the results of each sink, replayed from the log                    | stage topics    |
+| `stream`         | a sink's results as they arrive, as a streaming DataFrame          | the sink's topic |
 | `connector_jars` | for `.config("spark.jars", ...)`, which `stream` needs             |                 |
 
-They take `app`, the application's file (`FILE:NAME` of several), and find Kafka, Redis and snapshots as the command
-line does: what is given by name, else the suite that `bettong up` runs in `directory`, else `BETTONG_...` in the
-environment. docs/spark.md says what is guaranteed.
+They take `app`, the application's file (`FILE:NAME` if it defines several), and find Kafka, Redis and snapshots as the
+command line does: from keyword arguments, else from the suite that `bettong up` runs in `directory`, else from
+`BETTONG_...` in the environment. docs/spark.md says what is guaranteed.
 
-The one package of the library that loads pyspark, which `pip install 'bettong[spark]'` brings; no other module here
-may import it.
+Only this package of the library may import pyspark, which `pip install 'bettong[spark]'` installs.
 """
 
 from bettong.spark.batches import batch

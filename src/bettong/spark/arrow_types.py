@@ -1,4 +1,4 @@
-"""Columns of Arrow as Spark can read them: it knows no unsigned numbers, no fixed widths and no long decimals.
+"""Converts Arrow columns to types that Spark has: no unsigned integers, no fixed widths and no long decimals.
 
 | in frames                      | in Spark                               |
 | ------------------------------ | -------------------------------------- |
@@ -9,7 +9,7 @@
 | UUIDs                          | `string`                               |
 | decimals of more than 38 digits | `string`                              |
 
-Lists, maps and structs have the same done within them; all other types stay. Pure.
+The items of lists, maps and structs are converted likewise; all other types stay. Pure.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _UNSIGNED = {
 
 
 def spark_field(field: pa.Field) -> pa.Field:
-    """The field that Spark gets for one of a frame's, under the same name. Any may lack values."""
+    """Spark's field for a field of a frame, with the same name and always nullable."""
     return pa.field(field.name, _type_of(field), nullable=True)
 
 
 def spark_array(field: pa.Field, array: pa.Array) -> pa.Array:
-    """The values of a frame's field, as `spark_field` says."""
+    """Converts the values of a frame's field to the type of its `spark_field`."""
     kind, wanted = field.type, _type_of(field)
     if kind == wanted:
         return array
     if pa.types.is_list(kind):
-        array = _at_zero(array)
+        array = _without_offset(array)
         items = spark_array(kind.value_field, array.values)
         return pa.ListArray.from_arrays(array.offsets, items, type=wanted, mask=array.is_null())
     if pa.types.is_map(kind):
-        array = _at_zero(array)
+        array = _without_offset(array)
         items = spark_array(kind.item_field, array.items)
         return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=wanted, mask=array.is_null())
     if pa.types.is_struct(kind):
@@ -79,8 +79,8 @@ def _type_of(field: pa.Field) -> pa.DataType:
     return _UNSIGNED.get(kind, kind)
 
 
-def _at_zero(array: pa.Array) -> pa.Array:
-    """The same values in an array that is no slice of another one: lists are made anew only of such."""
+def _without_offset(array: pa.Array) -> pa.Array:
+    """Copies an array that is a slice: lists and maps cannot be rebuilt from the offsets of a slice."""
     return array.take(pa.array(range(len(array)), pa.int64())) if array.offset else array
 
 

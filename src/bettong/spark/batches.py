@@ -1,4 +1,4 @@
-"""`bettong.spark.batch`: the results of an application, folded from its log again as a batch job."""
+"""`bettong.spark.batch`: the results of an application, replayed from its log as a batch job."""
 
 from __future__ import annotations
 
@@ -39,23 +39,24 @@ def batch(
     sinks: Collection[str] | None = None,
     **where: Unpack[WhereOptions],
 ) -> dict[str, DataFrame]:
-    """The results of each sink, of all that the log holds now, by the sink's name; with `sinks` of these alone.
+    """The results of each sink, or of those in `sinks`, from all records in the log now; by the sink's name.
 
-    Columns: the fields of the sink's messages, `_partition`, `_origin`, `_sequence`, `_index`, and when what led to
-    them was taken in, `_taken_in`. Origin, sequence and index are those that the application's own results have, and
-    identify a message: each is there once. Of one origin a partition's messages are in the order of sequence and index.
-    A sink with an encoder has a column `message` of bytes; one of several schemas `type`, and `message` as JSON text.
+    Columns: the fields of the sink's messages, `_partition`, `_origin`, `_sequence`, `_index`, and `_taken_in`, when
+    the sender took in the message that led to them. Origin, sequence and index are the same as in the application's own
+    results and identify a message: each appears once. Within one origin, a partition's messages are ordered by sequence
+    and index. A sink with an encoder has one column `message` of bytes; one with several schemas has `type`, and
+    `message` as JSON text.
 
     One task for each partition of each stage that writes to the sink reads the stage's topic from its beginning up to
-    where it ended when this was called, and folds it as the processor does: repetitions are skipped, and what was left
-    out for it killed workers is left out again. So the application's code of today meets all messages there ever were.
-    Stages behind a `key_by` are folded from their own topics, which hold what the processor has sent there; so its
-    results of the last moments are there only once both stages have come to them. A DataFrame folds whenever an action
-    asks for rows: cache it, or write it to a table. A task holds the states of its partition in memory.
+    its end at the time of this call, and folds it as the processor does: duplicates are skipped, and messages that were
+    excluded because they killed workers are excluded again. So today's code of the application processes all messages
+    in the log. A stage behind a `key_by` is folded from its own topic, which the processor writes: the latest results
+    are there only once the processor has folded both stages so far. A DataFrame folds again with each action: cache it,
+    or write it to a table. A task holds the states of its partition in memory.
 
     `where`: see `bettong.spark`. Raises ApplicationError for an unknown sink; LogTruncatedError where a log does not
-    reach back to its beginning; LogError, LocalError and SettingsError where the application is not found. Out of an
-    action: PoisonError as the processor does, FrameError where the log holds messages of another version.
+    reach back to its beginning; LogError, LocalError and SettingsError where the application is not found. An action
+    raises PoisonError as the processor does, and FrameError where the log holds messages of another version.
     """
     require_spark()
     of, plan = located(app, where)
@@ -88,15 +89,15 @@ def _check_begins(logs: Mapping[TopicPartition, LogEnds]) -> None:
     if trimmed := [f"{each} begins at offset {log.begin}" for each, log in sorted(logs.items()) if log.begin]:
         more = f", and {len(trimmed) - 1} more do not begin at 0" if len(trimmed) > 1 else ""
         raise LogTruncatedError(
-            f"{trimmed[0]}{more}: results that hang on what came before, there or before the application was"
-            " repartitioned, cannot be folded any more. Read the sink's own topic with bettong.spark.stream, and keep"
-            " the retention of stage topics unlimited"
+            f"{trimmed[0]}{more}: records before that, of the log or of the time before a repartitioning, are missing,"
+            " so results cannot be computed from the beginning. Read the sink's own topic with bettong.spark.stream,"
+            " and keep the retention of stage topics unlimited"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """What a task folds: the records of a partition, one of `partitions`, below `end`, but for what is left out."""
+    """What a task folds: the records of a partition, one of `partitions`, below `end`, without the `exclusions`."""
 
     partition: PartitionId
     end: int
@@ -106,14 +107,14 @@ class _Fold:
 
 @dataclass(frozen=True, slots=True)
 class _SinkRows:
-    """The rows of a sink that a fold leads to, by its number."""
+    """The rows of a sink that each of the folds produces, by the fold's number."""
 
     of: LocatedApplication
     sink: str
     folds: tuple[_Fold, ...]
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
-        """In a task of Spark."""
+        """Runs in a task of Spark."""
         plan = self.of.plan()
         columns = SinkColumns(plan, sink_named(plan, self.sink))
         topic = sink_topic(plan.application, self.sink)
@@ -145,13 +146,13 @@ class _SinkRows:
 def _check_version(
     worker: PartitionWorker, log: TopicPartition, offset: int, value: bytes, output: OutputRecord
 ) -> None:
-    """Raises FrameError where a whole record is a dead letter for another version of the application wrote it."""
+    """Raises FrameError where a whole record is a dead letter because another application version wrote it."""
     if not any(DeadLetter.FromString(row).whole_record for row in decode(output.value).rows or ()):
         return
     try:
         frame = decode(value)
     except FrameError:
-        return  # it was none for the processor, too
+        return  # the processor could not decode it either
     schemas = {entry.stream: entry.schema.fingerprint for entry in worker.program.stage.inputs}
     if (
         frame.kind is FrameKind.DATA

@@ -1,4 +1,4 @@
-"""DataFrames whose rows Python tasks make: the one module here that calls pyspark, which is loaded when it does."""
+"""DataFrames whose rows Python tasks produce: the only module here that calls pyspark, imported within functions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bettong.errors import SettingsError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# As `mapInArrow` takes it.
+# A function for `mapInArrow`.
 Mapping = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-# Rows are handed to Spark in batches of so many.
+# The most rows in a batch that is handed to Spark.
 ROWS_A_BATCH = 8192
 
 
@@ -31,19 +31,19 @@ def require_spark() -> None:
 def of_tasks(
     spark: SparkSession, tasks: int, rows_of: Callable[[int], Iterator[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
-    """A DataFrame of so many tasks, each of which gives the rows of its number. Nothing runs until an action does."""
+    """A DataFrame of `tasks` tasks; task n produces the rows `rows_of(n)`. Lazy: tasks run when an action does."""
     return mapped(spark.range(0, tasks, 1, tasks), _Numbered(rows_of), schema)
 
 
 def mapped(frame: DataFrame, function: Mapping, schema: pa.Schema) -> DataFrame:
-    """What a function makes of the rows of each of Spark's partitions."""
+    """Applies a function to the rows of each of Spark's partitions."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return frame.mapInArrow(function, from_arrow_schema(schema))
 
 
 def kafka_stream(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    """A stream of Spark's Kafka source. Raises SettingsError where the session has not got its jars."""
+    """A stream of Spark's Kafka source. Raises SettingsError where the session lacks the connector's jars."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -56,7 +56,7 @@ def kafka_stream(spark: SparkSession, options: dict[str, str]) -> DataFrame:
 
 
 class _Numbered:
-    """The function of `of_tasks`: one row in, the number of a task."""
+    """The function of `of_tasks`; its only input row is the number of its task."""
 
     def __init__(self, rows_of: Callable[[int], Iterator[pa.RecordBatch]]) -> None:
         self._rows_of = rows_of

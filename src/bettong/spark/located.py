@@ -1,7 +1,7 @@
-"""An application, and where its parts are: found once by whoever makes a DataFrame, and carried to Spark's tasks.
+"""An application and its locations: found once when a DataFrame is made, and sent to Spark's tasks.
 
-A task loads the application from its file, once a process. So the file must lie under the same path on every machine
-that runs tasks, as the processor has it.
+A task loads the application from its file, once a process. So the file must have the same path on every machine that
+runs tasks, as for the processor.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bettong.local.locations import FoundLocations, found_locations
 from bettong.topics import stage_of_topic
 from bettong.worker.stage_program import StageProgram, program
 
-# Where `bettong up` keeps the record of what it runs.
+# Where `bettong up` writes the record of the suite that it runs.
 HERE = Path(".bettong")
 
 
 class WhereOptions(TypedDict, total=False):
-    """Where an application runs: `kafka`, host:port; `redis`, a URL; `directory`, of the suite that has both."""
+    """Where an application runs: `kafka`, host:port; `redis`, a URL; `directory`, the folder of a suite with both."""
 
     kafka: str
     redis: str
@@ -36,7 +36,7 @@ class WhereOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class LocatedApplication:
-    """An application under a path that holds on every machine, and its locations."""
+    """An application, by a path that is valid on every machine, and its locations."""
 
     application: str
     found: FoundLocations
@@ -50,7 +50,7 @@ class LocatedApplication:
         return _program(self, stage)
 
     def generation(self, plan: Plan, logs: dict[TopicPartition, LogEnds]) -> dict[TopicPartition, LogEnds]:
-        """Of logs of stages, what is of the application's present number of partitions. Raises LogError."""
+        """Restricts stage logs to records since the last repartitioning, and to partitions in use. Raises LogError."""
         application = plan.application
         with LogAdmin(self.found.kafka) as admin:
             used = partitions_in_use(admin, self.found.kafka, application, next(iter(logs)).topic)
@@ -67,7 +67,7 @@ class LocatedApplication:
         }
 
     def logs(self, topics: list[str]) -> dict[TopicPartition, LogEnds]:
-        """Where the log of each partition begins and ends. Raises LogError, which asks for the right application."""
+        """Where the log of each partition begins and ends. Raises LogError, also for a topic that does not exist."""
         with LogAdmin(self.found.kafka) as admin:
             if missing := sorted(set(topics) - set(admin.topics(""))):
                 raise LogError(
@@ -79,9 +79,9 @@ class LocatedApplication:
 
 
 def located(app: str | Path, where: WhereOptions) -> tuple[LocatedApplication, Plan]:
-    """Finds an application's parts, and its stages.
+    """Finds where an application runs, and loads its plan.
 
-    Raises ApplicationError, LocalError when nobody says where it runs, and SettingsError.
+    Raises ApplicationError, LocalError when nothing says where it runs, and SettingsError.
     """
     if not isinstance(app, str | Path):
         raise ApplicationError(

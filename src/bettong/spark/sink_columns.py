@@ -1,4 +1,4 @@
-"""A sink's frames as rows: the fields of its messages, and behind them what numbers each message. Pure."""
+"""A sink's frames as rows: the fields of its messages, then the columns that identify each message. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bettong.schema.schema import Schema
 from bettong.spark.arrow_types import spark_array, spark_field
 from bettong.spark.data_frames import ROWS_A_BATCH
 
-# Of each message. Origin, sequence and index identify it, and a partition's messages are in the order of sequence and
-# index: those of several origins each in its own.
+# Origin, sequence and index identify a message. Within one origin, a partition's messages are ordered by sequence and
+# index.
 NUMBERING = pa.schema(
     [
         ("_partition", pa.int32()),
@@ -50,9 +50,9 @@ class SinkColumns:
         self.arrow = pa.schema([*own, *NUMBERING])
 
     def rows(self, partition: int, frame: Frame) -> pa.RecordBatch | None:
-        """The messages of a frame of the sink's topic; None of one that has none.
+        """The messages of a frame of the sink's topic; None for a frame without messages.
 
-        Raises FrameError for what no stage of this application has written.
+        Raises FrameError for a frame that no stage of this application has written.
         """
         if frame.kind is not FrameKind.DATA:
             return None
@@ -93,7 +93,7 @@ class SinkColumns:
 
 
 def sink_named(plan: Plan, name: str) -> Sink:
-    """The sink of that name. Raises ApplicationError, which lists those there are."""
+    """The sink of that name. Raises ApplicationError, which lists the sinks that exist."""
     for sink in plan.sinks:
         if sink.name == name:
             return sink
@@ -107,7 +107,7 @@ def stages_before(plan: Plan, sink: Sink) -> list[Stage]:
 
 
 def gathered(batches: Iterable[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: frames may hold a message each, and every batch costs a hand-over."""
+    """The same rows in fewer batches: a frame may hold only one message, and each batch has a fixed cost in Spark."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -1,9 +1,8 @@
-"""The states of a computation as rows: its key, the fields of its state, and where they come from. Pure.
+"""The states of a computation as rows: the key, the state's fields, and the partition and offset. Pure.
 
-A key of fields has a column each, under their names, where all streams that the computation reads are keyed alike;
-any other key is text in a column `key`. A state whose class is a schema has a column a field; numbers have 64 bits
-there, for states are computed with as many. Any other state, those of windows and joins too, is JSON text in a column
-`state`.
+A key of fields has a column for each, under their names, if all streams that the computation reads have the same key;
+any other key is text in a column `key`. A state whose class is a schema has a column for each field; its numbers have
+64 bits, as in the computation. Any other state, also of windows and joins, is JSON text in a column `state`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from bettong.spark.arrow_types import spark_array, spark_field
 from bettong.spark.data_frames import ROWS_A_BATCH
 from bettong.worker.stage_program import inputs_of
 
-# Where a state comes from: its partition, and the offset up to which the log is folded in it.
+# The partition of a state, and the offset up to which the log is folded into it.
 ORIGIN = pa.schema([("_partition", pa.int32()), ("_offset", pa.int64())])
 _PLAIN = {
     Kind.INT: pa.int64(),
@@ -43,7 +42,7 @@ _PLAIN = {
 
 
 class StateColumns:
-    """The columns of one computation's states. `as_json`: the whole state as JSON text, whatever it is."""
+    """The columns of one computation's states. `as_json`: every state as JSON text, also one with a schema."""
 
     def __init__(self, stage: Stage, node: Stateful, *, as_json: bool) -> None:
         self._node = node
@@ -108,15 +107,15 @@ class StateColumns:
 
     def _unfit(self, what: str) -> str:
         return (
-            f"states of {self._node.name!r}: {what}; it is annotated otherwise. Mend the annotation, or read the states"
-            " with as_json=True"
+            f"states of {self._node.name!r}: {what}; this does not fit the annotation. Correct the annotation, or read"
+            " the states with as_json=True"
         )
 
 
 def computation_named(plan: Plan, name: str | None) -> tuple[Stage, Stateful]:
-    """The computation of that name that keeps states, and its stage; the only one when no name is given.
+    """The stateful computation of that name, and its stage; without a name, the only one.
 
-    Raises ApplicationError, which lists those there are.
+    Raises ApplicationError, which lists the stateful computations.
     """
     found = {
         operator.node.name: (stage, operator.node)
@@ -141,7 +140,7 @@ def computation_named(plan: Plan, name: str | None) -> tuple[Stage, Stateful]:
 
 
 def _key_fields(stage: Stage, node: Stateful) -> tuple[Field, ...] | None:
-    """The fields that the key is made of; None where they have no one answer."""
+    """The fields of the key; None where the inputs have different keys, or keys without fields."""
     found: dict[tuple[tuple[str, Kind], ...], tuple[Field, ...]] = {}
     for entry in inputs_of(stage, node.name):
         if entry.key is None or not isinstance(entry.key, str | tuple):
@@ -173,7 +172,7 @@ def _key_field(field: Field) -> pa.Field:
 
 
 def _key_type(field: Field) -> pa.DataType:
-    """States are computed with signed numbers; a key may be one of 64 bits without a sign."""
+    """As of states, whose integers are signed; a key may also be an unsigned integer of 64 bits."""
     return pa.decimal128(20, 0) if field.arrow == pa.uint64() else _PLAIN[field.kind]
 
 

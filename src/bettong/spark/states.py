@@ -1,4 +1,4 @@
-"""`bettong.spark.state`: the states of a computation, out of the newest snapshots."""
+"""`bettong.spark.state`: the states of a computation, from the newest snapshots."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def state(
     as_json: bool = False,
     **where: Unpack[WhereOptions],
 ) -> DataFrame:
-    """The state of every key in one computation, a row each; `computation` may be left out where only one keeps states.
+    """The state of every key of a computation, a row each. `computation` may be omitted if only one is stateful.
 
-    Columns: those of the key under the names of its fields (else `key`, text), those of the state under the names of
-    its fields (`state_NAME` where the key has one of that name), `_partition` and `_offset`. A state that is no
-    dataclass, TypedDict or pydantic model of types that schemas know is one column `state` of JSON text, and so are
-    those of windows and joins; with `as_json` all are. A timer that is not set is null.
+    Columns: the fields of the key under their names (else `key`, text), the fields of the state under their names
+    (`state_NAME` where the key has a field of that name), `_partition` and `_offset`. A state that is not a dataclass,
+    TypedDict or pydantic model of schema types is one column `state` of JSON text, as are states of windows and joins;
+    with `as_json` all are. A timer that is not set is null.
 
-    One task a partition reads the newest snapshot that is not damaged, when an action asks for rows: each action may
-    find newer ones. So each partition is as of its own `_offset`, a snapshot interval behind what runs, and not all as
-    of one moment. Nothing that runs is disturbed. A task holds the states of its partition in memory.
+    One task a partition reads its newest undamaged snapshot with each action, so a later action may find newer ones.
+    The partitions are not of one moment: each is as of its own `_offset`, up to a snapshot interval behind the running
+    application, which is not disturbed. A task holds the states of its partition in memory.
 
     `where`: see `bettong.spark`. Raises ApplicationError for an unknown computation; LogError, LocalError and
-    SettingsError where the application is not found; SnapshotError where there is none, and, out of the action, where
-    all of a partition are damaged or another version of the application has saved them.
+    SettingsError where the application is not found; SnapshotError where there is no snapshot. An action raises
+    SnapshotError where all snapshots of a partition are damaged or were saved by another version of the application.
     """
     require_spark()
     of, plan = located(app, where)
     stage, node = computation_named(plan, computation)
-    of.logs([stage_topic(plan.application, stage.name)])  # or it is not there, which is said better here
+    of.logs([stage_topic(plan.application, stage.name)])  # raises a clear error if the topic does not exist
     found = of.found.on_this_machine()
     with States(plan, found) as states:
         partitions = len(states.logs(stage))
@@ -61,14 +61,14 @@ def state(
 
 @dataclass(frozen=True, slots=True)
 class _PartitionStates:
-    """The rows of a partition."""
+    """The states of one partition as rows."""
 
     of: LocatedApplication
     computation: str
     as_json: bool
 
     def __call__(self, partition: int) -> Iterator[pa.RecordBatch]:
-        """In a task of Spark."""
+        """Runs in a task of Spark."""
         plan = self.of.plan()
         stage, node = computation_named(plan, self.computation)
         with States(plan, self.of.found.on_this_machine()) as states:

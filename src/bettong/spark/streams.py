@@ -1,4 +1,4 @@
-"""`bettong.spark.stream`: a sink's results as they come."""
+"""`bettong.spark.stream`: a sink's results as they arrive."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ if TYPE_CHECKING:
 
 
 def stream(app: str | Path, spark: SparkSession, sink: str, **where: Unpack[WhereOptions]) -> DataFrame:
-    """A sink's topic as a streaming DataFrame, from the oldest result that it holds on; with the columns of `batch`.
+    """A sink's topic as a streaming DataFrame, from the oldest result in it on; with the columns of `batch`.
 
-    Each message comes AT LEAST once. The topic repeats what a processor has put out again after a crash, and the
-    delivery rule that skips it needs a state over micro-batches, which this has not. Repetitions are equal in all
-    columns, so `.dropDuplicates(["_origin", "_sequence", "_index"])` leaves each message once; Spark then keeps a
-    row for each message for ever. Bounded: `.withWatermark("_taken_in", "1 hour").dropDuplicatesWithinWatermark([...])`
-    keeps an hour of them, by the time at which messages were taken in, and lets repetitions of older ones through.
-    Sinks that replace rows by these three columns need neither. Of one origin, messages come in the order of the topic.
+    Delivers each message AT LEAST once. The topic holds duplicates where a processor has written results again after a
+    crash, and the delivery rule that skips them needs state across micro-batches, which this DataFrame does not keep.
+    Duplicates are equal in all columns, so `.dropDuplicates(["_origin", "_sequence", "_index"])` leaves each message
+    once; Spark then keeps a row for each message for ever. To bound that,
+    `.withWatermark("_taken_in", "1 hour").dropDuplicatesWithinWatermark([...])` keeps an hour of them, by the time at
+    which messages were taken in, and lets duplicates of older ones through. A destination that upserts by these three
+    columns needs neither. Messages of one origin arrive in the order of the topic.
 
-    Reading goes on from the query's checkpoint, as with any source of Spark. The session needs Spark's Kafka connector:
-    see `connector_jars`. On a cluster the files of certificates and passwords must lie on every machine.
+    A restarted query resumes from its checkpoint, as with any source of Spark. The session needs Spark's Kafka
+    connector: see `connector_jars`. On a cluster, certificate and password files must exist on every machine.
 
     `where`: see `bettong.spark`. Raises ApplicationError for an unknown sink; LogError, LocalError and SettingsError
-    where the application is not found, or the connector is missing. Out of the query: FrameError for messages of
+    where the application is not found, or the connector is missing. The query raises FrameError for messages of
     another version of the application.
     """
     require_spark()
     of, plan = located(app, where)
     columns = SinkColumns(plan, sink_named(plan, sink))
     topic = sink_topic(plan.application, sink)
-    of.logs([topic])  # or it is not there, which Spark would wait for
+    of.logs([topic])  # raises if the topic does not exist: Spark would wait for it
     record_bytes_max = of.found.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     options = spark_options(of.found.kafka) | {
         "subscribe": topic,
@@ -59,7 +60,7 @@ def stream(app: str | Path, spark: SparkSession, sink: str, **where: Unpack[Wher
 def connector_jars() -> str:
     """The jars of Spark's Kafka connector in this environment, for `.config("spark.jars", ...)` of a session.
 
-    Raises SettingsError where there are none.
+    Raises SettingsError when there are none.
     """
     jars = sorted(CONNECTOR_JARS.glob("*.jar"))
     if not jars:
@@ -72,13 +73,13 @@ def connector_jars() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """The function of `mapInArrow`: (partition, value) in, messages out."""
+    """The function of `mapInArrow`: takes (partition, value), returns messages."""
 
     of: LocatedApplication
     sink: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """In a task of Spark."""
+        """Runs in a task of Spark."""
         plan = self.of.plan()
         columns = SinkColumns(plan, sink_named(plan, self.sink))
         yield from gathered(

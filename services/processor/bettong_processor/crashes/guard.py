@@ -1,11 +1,11 @@
-"""Folds records so that one which kills the worker does so three times at most.
+"""Folds records so that a record which kills workers does so three times at most.
 
-Before each record its mark is set, after it taken away. The next worker of the partition finds a mark that was left:
-from the second death on at an offset (the first, where a message took too long: then the cause is known) the record is
-tried in children before it is folded here. What they die of is left out of the fold: a record of the log says so
-before anything is folded, so that each replay leaves out the same. Where children do not tell (they take too long),
-what workers have died of several times in a row is left out. With on_error="stop" no such record
-is written: the partition stops at that message, and a mended function finds it.
+A mark is set before each record and removed after it. If a worker dies, the partition's next worker finds the mark.
+From the second death at an offset on (from the first, if a message exceeded the time limit: then the cause is known)
+the record is tried in child processes before it is folded here. Messages and timers of which the children die are
+excluded from the fold; a record of the log says so before anything is folded, so that each replay excludes the same. If
+the children do not show it (they take too long), the message at which workers died several times in a row is excluded.
+With on_error="stop" nothing is excluded: the partition stops at that message, and goes on with it once it is fixed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from bettong.worker.stopwatch import Stopwatch
 from bettong_processor.crashes.marks import Activity, Deaths, Mark, Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of, computations
 
-# Deaths at one offset after which the record is tried first: one may have been any process's fate.
+# Deaths at one offset after which the record is tried first: a single death may have another cause.
 _DEATHS_MIN = 2
-# Messages of one frame that are found one by one, and for how long: the slot's other partitions wait meanwhile.
+# Messages of one frame that are identified one by one, and for how long: the slot's other partitions wait meanwhile.
 _GUILTY_MAX = 64
 _TRIALS_S_MAX = 120.0
-# Deaths at one place in a row after which it is left out though no trial could tell: not chance any more.
+# Deaths at one position in a row after which it is excluded without a trial's result: no longer a coincidence.
 _SAME_MIN = 3
 # Bytes of a timer's key and time in a line for people.
 _TIMER_SHOWN = 300
@@ -51,45 +51,46 @@ Fold = Callable[[int, bytes], list[OutputRecord]]
 
 
 class Exclusions(Protocol):
-    """Where exclusions are kept: `bettong.edges.exclusion_log.ExclusionLog`."""
+    """The store of exclusions: `bettong.edges.exclusion_log.ExclusionLog`."""
 
     def known(self, partition: PartitionId) -> Mapping[int, Exclusion]:
-        """Of a partition, by offset, as it grows."""
+        """The exclusions of a partition by offset: a view, which `refresh` and `append` extend."""
 
     def refresh(self, since_s: float | None = None) -> None:
-        """Reads what others have added. Raises LogError."""
+        """Reads exclusions that other processes have appended. Raises LogError."""
 
     def append(self, partition: PartitionId, exclusion: Exclusion) -> Exclusion:
-        """Keeps one, and returns what counts. Raises LogError."""
+        """Appends an exclusion; returns the one that is in force. Raises LogError."""
 
 
 class FaultReports(Protocol):
-    """Where operators read of faults; "" for none. Must not raise."""
+    """Shows faults to operators; "" clears one. Must not raise."""
 
     def report_fault(self, partition: PartitionId, text: str) -> None:
-        """What holds a partition up, until it goes on."""
+        """Reports what holds a partition up, until it goes on."""
 
     def hold_fault(self, partition: PartitionId, text: str) -> None:
-        """What stays wrong with a partition though it may go on, until this is called again.
+        """Reports a fault of a partition, which may go on, until the next call.
 
-        "" costs nothing where this process holds nothing.
+        "" costs nothing if this process has reported none.
         """
 
     def report_left_out(self, partition: PartitionId, text: str) -> None:
-        """What is left out from now on, for it killed workers."""
+        """Reports what is excluded from now on because it killed workers."""
 
 
 @dataclass(slots=True)
 class AtWork:
-    """What a process folds now, for a thread that looks on: None, or a fold and its record, new for each."""
+    """What a process folds now, for the watchdog thread: a fold and its record, a new tuple for each; or None."""
 
     fold: tuple[GuardedFold, int, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Of one process. `limit_ms`: how long a message may take, 0 for ever. `measures`: whether computations
-    are timed.
+    """One for each process. `limit_ms`: how long a message may take, 0 for no limit.
+
+    `measures`: whether computations are timed.
     """
 
     marks: Marks
@@ -102,14 +103,14 @@ class Guard:
     failure_sites: FailureSites = field(default_factory=FailureSites)
 
     def of(self, worker: PartitionWorker, holds: Callable[[], bool] = lambda: True) -> Fold:
-        """Folds the records of a worker that has just been restored, or goes on: looks whether others have died.
+        """The guarded fold of a worker that has just been restored, or goes on. Checks whether earlier workers died.
 
-        `holds`: whether this process is still the one that folds the partition. One that is not must not decide.
+        `holds`: whether this process still holds the partition; if not, it must not exclude anything.
         """
         mark = self.marks.of(worker.id)
-        deaths = self.noticed(worker, mark)
+        deaths = self.read_deaths(worker, mark)
         if deaths is not None and deaths.activity is Activity.RESTORING:
-            mark.forget(Activity.RESTORING)  # this worker has restored all
+            mark.forget(Activity.RESTORING)  # this worker has restored its states
             self.reports.report_fault(worker.id, "")  # another process may have reported it
             deaths = None
         if deaths is None or deaths.activity is not Activity.SAVING:
@@ -117,19 +118,19 @@ class Guard:
         worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
 
-    def noticed(self, worker: PartitionWorker, mark: Mark) -> Deaths | None:
-        """The deaths that are known of a partition, by who takes it; a new one is logged."""
+    def read_deaths(self, worker: PartitionWorker, mark: Mark) -> Deaths | None:
+        """The deaths that a partition's new holder finds; logs a new one."""
         deaths, is_new = mark.deaths()
         if deaths is not None and is_new:
             self.log.warning(
                 _DIED[deaths.activity],
                 **worker.id._asdict(),
-                **_named(worker, deaths),
+                **_log_fields(worker, deaths),
             )
         return deaths
 
     def log_failures(self, worker: PartitionWorker) -> None:
-        """Says where in the user's code messages failed: each place once a process."""
+        """Logs where in the user's code messages failed: each location once a process."""
         for each in self.failure_sites.take_new():
             self.log.warning(
                 "messages fail in a user's function",
@@ -141,7 +142,7 @@ class Guard:
 
 
 class GuardedFold:
-    """Of one worker, for the thread that folds it."""
+    """The fold of one worker. Used by one thread."""
 
     __slots__ = ("_at_work", "_deaths", "_guard", "_holds", "_stopwatch", "_suspect", "mark", "worker")
 
@@ -159,7 +160,7 @@ class GuardedFold:
         self._at_work = guard.at_work
         self._deaths = deaths
         self._holds = holds
-        # A worker that is kept from one micro-batch to the next goes on counting.
+        # A worker that is kept from one micro-batch to the next keeps its stopwatch.
         self._stopwatch = (
             (worker.progress.stopwatch or Stopwatch(time.perf_counter_ns)) if guard.measures else None
         )
@@ -168,7 +169,7 @@ class GuardedFold:
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
-        """See PartitionWorker. Reference tables are read before: no message is to blame for how long that takes."""
+        """See PartitionWorker. Reads reference tables first: their time must not count as a message's."""
         self.worker.read_references()
         if offset == self._suspect:
             return self._fold_suspect(offset, value)
@@ -189,10 +190,10 @@ class GuardedFold:
                 self._guard.log_failures(self.worker)
 
     def _fold_suspect(self, offset: int, value: bytes) -> list[OutputRecord]:
-        """A worker has died at this record: it is reported, and tried first where that was not the first time."""
+        """Folds a record at which a worker died: reports that, and from the second death on tries it first."""
         self._suspect = -1
         worker, deaths = self.worker, self._deaths
-        assert deaths is not None  # noqa: S101 - without one nothing is suspect
+        assert deaths is not None  # noqa: S101 - only deaths make a record suspect
         frame = frame_of(value)
         at = FoldPosition("", deaths.index)
         died = f"workers died {deaths.count} time(s) at {record_text(offset, frame, at)}"
@@ -202,12 +203,12 @@ class GuardedFold:
             **worker.id._asdict(),
             origin=frame.origin,
             sequence=frame.sequence,
-            **_named(worker, deaths),
+            **_log_fields(worker, deaths),
         )
         is_tried = deaths.count > deaths.decided and (deaths.count >= _DEATHS_MIN or deaths.limit_ms)
         worker.progress.mark = marking(worker, self.mark)
         if is_tried and not self._known(offset).record:
-            unknown = self._try(SuspectRecord(offset, value, messages_of(value)), deaths)
+            unknown = self._exclude_killers(SuspectRecord(offset, value, messages_of(value)), deaths)
             if unknown is not None:
                 self._guard.reports.report_fault(worker.id, f"{died}; {unknown.reason}: it is folded again")
         try:
@@ -218,8 +219,8 @@ class GuardedFold:
     def _known(self, offset: int) -> Exclusion:
         return self.worker.exclusions.get(offset, Exclusion(offset))
 
-    def _try(self, record: SuspectRecord, deaths: Deaths) -> Unknown | None:
-        """Leaves out of the record what kills; Unknown where no trial tells, and it may still be chance."""
+    def _exclude_killers(self, record: SuspectRecord, deaths: Deaths) -> Unknown | None:
+        """Excludes what kills from the record; Unknown if no trial shows it and the deaths may be a coincidence."""
         guard, worker = self._guard, self.worker
         deadline_s = time.monotonic() + _TRIALS_S_MAX
         known = self._known(record.offset)
@@ -241,7 +242,7 @@ class GuardedFold:
             )
             if deaths.same < _SAME_MIN:
                 return found
-            found = _blamed(worker, known, deaths, found)
+            found = _exclude_without_trial(worker, known, deaths, found)
         if found is None:
             guard.log.warning(
                 "no message of the record kills a worker",
@@ -256,7 +257,7 @@ class GuardedFold:
         new_timers = [each for each in found.timers if each not in known.timers]
         killed_in = {each.computation for each in new_rows} | {each.computation for each in new_timers}
         if any(on_error.get(computation, DEAD_LETTER) == STOP for computation in killed_in):
-            worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
+            worker.exclusions = {record.offset: found}  # the fold stops there: nothing is folded or logged
             return None
         if not self._holds():
             raise SupersededError(f"{worker.id} is another task's by now, which decides about it")
@@ -267,9 +268,9 @@ class GuardedFold:
         return None
 
     def _stop_at(self, record: SuspectRecord, deaths: Deaths, reason: str) -> None:
-        """Raises PoisonError where a whole record is guilty, and on_error="stop" of the computation that it killed.
+        """Raises PoisonError if the whole record is to be excluded, and its computation has on_error="stop".
 
-        Where that one is not known it may be any: then one with "stop" is enough.
+        If the computation is not known, it may be any: then one with "stop" suffices.
         """
         worker, on_error = self.worker, self.worker.program.on_error()
         at = computation_of(worker, deaths.computation)
@@ -308,20 +309,22 @@ class GuardedFold:
                 **worker.id._asdict(),
                 offset=offset,
                 owner=timer.owner,
-                timer=_shown(timer.timer),
+                timer=_timer_text(timer.timer),
                 computation=timer.computation,
                 reason=timer.reason,
             )
 
 
 def marking(worker: PartitionWorker, mark: Mark) -> Callable[[FoldPosition], None]:
-    """Notes each position of a worker in its mark."""
+    """A function that writes each position of a worker into its mark."""
     numbers = {name: number for number, name in enumerate(computations(worker))}
     return lambda at: mark.at(numbers.get(at.computation, -1), at.message)
 
 
-def _blamed(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
-    """Without a trial: the message at which workers have died again and again, or all where that is not known."""
+def _exclude_without_trial(
+    worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown
+) -> Exclusion:
+    """Excludes, without a trial, the message at which workers died repeatedly; if not known, the whole record."""
     computation = computation_of(worker, deaths.computation)
     reason = f"{deaths.count} workers died there, and {unknown.reason}"
     if deaths.index is None or computation is None:
@@ -331,7 +334,7 @@ def _blamed(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: 
 
 
 def frame_of(value: bytes) -> Frame:
-    """The frame of a record, to name it; one of nobody's where it is none."""
+    """The frame of a record, to identify it in messages; UNREADABLE if it cannot be decoded."""
     try:
         return decode(value)
     except FrameError:
@@ -339,22 +342,22 @@ def frame_of(value: bytes) -> Frame:
 
 
 def messages_of(value: bytes) -> int:
-    """How many messages a record may hold: what it says, which may be anything, but none is without a byte."""
+    """How many messages a record may hold: its count, which may be wrong, but each message has at least a byte."""
     return min(frame_of(value).count, len(value))
 
 
 def record_text(offset: int, frame: Frame, at: FoldPosition) -> str:
-    """A record for people, and what of it is at work where that is known: a message, or a timer that fired."""
+    """Describes a record for people, and the message or fired timer at which its fold is, if known."""
     what = "" if at.message is None else f", index {at.message}"
     if at.owner:
         what = f", a timer of {at.owner!r}" + (
-            f": {_shown(at.timer)}" if at.timer else f", one of {at.calls}"
+            f": {_timer_text(at.timer)}" if at.timer else f", one of {at.calls}"
         )
     return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{what}"
 
 
 def left_out_text(exclusion: Exclusion, frame: Frame) -> str:
-    """What of a record is left out, for people: the first of it, and how workers died."""
+    """Describes for people what is excluded of a record: the first exclusion, and how workers died of it."""
     offset, more = exclusion.offset, len(exclusion.rows) + len(exclusion.timers) - 1
     if exclusion.rows:
         row = exclusion.rows[0]
@@ -369,12 +372,12 @@ def left_out_text(exclusion: Exclusion, frame: Frame) -> str:
     return f"{text}: {reason}" + (f"; and {more} more of its frame" if more > 0 else "")
 
 
-def _shown(timer: bytes) -> str:
+def _timer_text(timer: bytes) -> str:
     return timer[:_TIMER_SHOWN].decode(errors="replace")
 
 
-def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
-    """For the log."""
+def _log_fields(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
+    """Fields of a log line."""
     return {
         "offset": deaths.offset,
         "deaths": deaths.count,

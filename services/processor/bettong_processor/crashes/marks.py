@@ -1,21 +1,21 @@
-"""Which record each partition is at, in a file of shared memory that outlives the process, and the deaths found there.
+"""Marks the record that each partition is folding, in shared memory that outlives the process, and counts deaths there.
 
     <stage>.marks     a slot of 128 bytes a partition, sixteen signed 64-bit integers
 
-     0  process id        of who folds or folded last         8  deaths: the offset + 1, 0 for none
-     1  its start         ids are given again                 9  how many in a row
-     2  offset + 1        of the record at work, 0 for none  10-12  of the last one, as 3 to 5
-     3  computation + 1   at work, where it was marked       13  how many in a row at the same place
-     4  index + 1         of its message in the frame        14  how many when something was left out for them
-     5  limit, ms         that the process was ended for     15  as 6
+     0  process id        that folds, or folded last          8  deaths: the offset + 1, 0 for none
+     1  its start         as ids are reused                   9  how many in a row
+     2  offset + 1        of the record, 0 for none          10-12  of the last one, as 3 to 5
+     3  computation + 1   that runs, if marked               13  how many in a row at the same position
+     4  index + 1         of its message in the frame        14  how many when something was excluded for them
+     5  limit, ms         for which it was killed            15  as 6
      6  activity          see Activity
 
-No name of a stage has a dot: the file is never taken for a partition's snapshots, which lie beside it.
+Stage names have no dot, so the file is never mistaken for a partition's snapshots, which are in the same folder.
 
 Only the folding process writes the left half. A process that acquires a partition whose mark names another process
-counts a death, whether that one lives or not: it may keep Python's lock, and have lost the partition without knowing.
-A wrong count, of one that was paused, costs a trial at most. Two who fold one partition at a time overwrite each
-other's marks, and never take away what the other has written: then a death is missed, and counted the next time.
+counts a death, even if that process lives: it may hold the GIL, and have lost the partition without knowing. A wrong
+count, for a process that was only paused, costs a trial at most. Two processes that fold one partition at a time
+overwrite each other's marks, but never clear the other's: then a death is missed, and counted the next time.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ _SAME, _DECIDED, _DEATHS_ACTIVITY = 13, 14, 15
 
 
 class Activity(IntEnum):
-    """What a process was doing. Deaths at states are in a row whatever their offset: it changes with each attempt."""
+    """What a process was doing. Deaths while saving or restoring count in a row at any offset, since it varies."""
 
     FOLDING = 0
     SAVING = 1
@@ -46,11 +46,11 @@ class Activity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """Of workers at one record, or at the states of a partition: how many in a row, and where the last one was.
+    """Deaths of workers at one record, or at a partition's states: how many in a row, and the last one's position.
 
-    `computation`: its number among those of the stage; None where it was not marked, as `index`. `limit_ms`: the last
-    one was ended for it; 0: it died by itself. `same`: how many of the last were at that place. `decided`: how many
-    there were when something was left out of the record.
+    `computation`: its number within the stage; None if it was not marked, as `index`. `limit_ms`: the time limit for
+    which the last one was killed; 0: it died by itself. `same`: how many of the last were at the same position.
+    `decided`: how many there were when something was excluded from the record.
     """
 
     offset: int
@@ -65,14 +65,14 @@ class Deaths:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """Of a process of this machine: its id, and when it began, in the kernel's ticks; 0 where that is not known."""
+    """A process on this machine: its id, and its start time in the kernel's ticks; 0 if not known."""
 
     pid: int
     start: int
 
     @classmethod
     def own(cls) -> "ProcessIdentity":
-        """Of this process."""
+        """This process."""
         return cls(os.getpid(), _start(os.getpid()) or 0)
 
 
@@ -99,13 +99,13 @@ class Mark:
         self.begin(offset)
 
     def end_states(self) -> None:
-        """It has, or has given up in good order."""
+        """It is done, or has failed without dying."""
         self.end()
         if not self._cells[_OFFSET]:
             self._cells[_ACTIVITY] = Activity.FOLDING
 
     def at(self, computation: int, index: int | None) -> None:
-        """It is at this computation of the stage, and at the message of this index."""
+        """This process is at this computation of the stage, and at the message with this index."""
         cells = self._cells
         if cells[_PID] != self._pid or cells[_START] != self._start:
             return
@@ -113,29 +113,29 @@ class Mark:
         cells[_INDEX] = 0 if index is None else index + 1
 
     def limit(self, limit_ms: int) -> None:
-        """It is about to be ended, for it has taken longer."""
+        """This process is about to be killed because a message took longer than the limit."""
         cells = self._cells
         if cells[_PID] == self._pid and cells[_START] == self._start:
             cells[_LIMIT] = limit_ms
 
     def end(self) -> None:
-        """It has folded the record, or given up in good order."""
+        """It has folded the record, or has failed without dying."""
         cells = self._cells
         if cells[_PID] == self._pid and cells[_START] == self._start:
             cells[_OFFSET] = 0
 
     def deaths(self) -> tuple[Deaths | None, bool]:
-        """The deaths that are known, another process's that left its mark included; whether one was new."""
+        """The counted deaths, with a new one if another process has left its mark; and whether there was a new one."""
         cells = self._cells
         with self._locked():
             at = cells[_OFFSET]
             is_new = at != 0 and (cells[_PID], cells[_START]) != (self._pid, self._start)
             if is_new:
                 self._count(at)
-            return self.known(), is_new
+            return self.known_deaths(), is_new
 
-    def known(self) -> Deaths | None:
-        """The deaths that were counted so far."""
+    def known_deaths(self) -> Deaths | None:
+        """The deaths counted so far; None for none."""
         cells = self._cells
         if not cells[_DEATHS_AT]:
             return None
@@ -151,11 +151,11 @@ class Mark:
         )
 
     def decide(self) -> None:
-        """Something is left out of the record for the deaths so far."""
+        """Something was excluded from the record for the deaths so far."""
         self._cells[_DECIDED] = self._cells[_DEATHS]
 
     def forget(self, activity: Activity) -> None:
-        """What deaths of this kind were at has been done by now."""
+        """Clears deaths of this activity, which has succeeded now."""
         cells = self._cells
         if cells[_DEATHS_ACTIVITY] == activity:
             cells[_DEATHS_AT] = cells[_DEATHS] = 0
@@ -184,7 +184,7 @@ class Mark:
 
 
 class Marks:
-    """Of all partitions, in a folder of shared memory that is there."""
+    """The marks of all partitions, in an existing folder of shared memory."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._folder = folder
@@ -193,7 +193,7 @@ class Marks:
         self._own: ProcessIdentity | None = None
 
     def of(self, id_: PartitionId) -> Mark:
-        """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
+        """The mark of a partition. Raises OSError when the folder is full or not writable."""
         stage, partition = id_
         path = self._folder / f"{stage}.marks"
         if stage not in self._cells:
@@ -207,7 +207,7 @@ class Marks:
         size = self._partitions * _SLOT_BYTES
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # Memory that is not there would end the process when it is written: it is taken now.
+            # Allocated now: a write to a page that cannot be allocated would kill the process (SIGBUS).
             os.posix_fallocate(file, 0, size)
             return memoryview(mmap.mmap(file, size)).cast("q")
         finally:
@@ -215,7 +215,7 @@ class Marks:
 
 
 def _start(pid: int) -> int | None:
-    """When a process began, by proc(5); None for one that is gone, or a zombie."""
+    """The start time of a process, from proc(5); None if it has ended, or is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

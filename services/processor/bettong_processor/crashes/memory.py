@@ -1,4 +1,4 @@
-"""How much memory is left for this process, and how much another one has: proc(5), and the kernel's control groups."""
+"""Memory that is available to this process, and that another one uses: from proc(5) and control groups."""
 
 import os
 from pathlib import Path
@@ -9,9 +9,9 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def left_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
-    """What this process may still take before the kernel ends one: of the machine, and of its own control group.
+    """How much this process may still allocate before the kernel kills a process, of the machine or of its cgroup.
 
-    What files have in memory counts as left, for the kernel gives it back; shared memory does not.
+    The page cache counts as available, for the kernel reclaims it; shared memory does not.
     """
     machine = _numbers(proc / "meminfo").get("MemAvailable:", 0) * 1024
     path = next((line[3:] for line in _lines(proc / "self/cgroup") if line.startswith("0::")), "/")
@@ -25,7 +25,7 @@ def left_bytes(proc: Path = _PROC, groups: Path = _GROUPS) -> int:
 
 
 def resident_bytes(pid: int, proc: Path = _PROC) -> int:
-    """What a process has in memory; 0 when it is gone."""
+    """The resident set size of a process; 0 when it has ended."""
     found = next(iter(_lines(proc / str(pid) / "statm")), "0 0").split()
     return int(found[1]) * _PAGE_BYTES
 

@@ -1,10 +1,10 @@
-"""Saves and restores states so that workers which die of it are named, and their partition goes on where it can.
+"""Saves and restores states so that states which kill workers are reported, and the partition goes on if it can.
 
-A mark stands while states are saved or restored, as while a record is folded. From the second death in a row on it is
-tried in a child first. What a child dies of while it saves is not saved: the partition goes on without a snapshot, and
-tries again at the next one that is due 30 s later. What it dies of while it restores is not restored: the partition
-waits, the others of the slot go on. Either is said for as long as it is so. Which message made a state so is not looked
-for: many did.
+A mark is set while states are saved or restored, as while a record is folded. From the second death in a row on, the
+same is tried in a child process first. If the child dies while it saves, nothing is saved: the partition goes on
+without a snapshot, and tries again with the first one that is due at least 30 s later. If it dies while it restores,
+the partition waits, and the slot's other partitions go on. Both are reported for as long as they last. The message that
+caused such a state is not searched for: many messages did.
 """
 
 import time
@@ -20,10 +20,10 @@ from bettong_processor.crashes.guard import Guard, marking
 from bettong_processor.crashes.marks import Activity, Deaths, Mark
 from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of
 
-# One may have been any process's fate.
+# A single death may have another cause.
 _DEATHS_MIN = 2
-# States that kill are tried again this often, in a child: each may take all memory that is left, and a partition's
-# folding waits while it is tried whether they can be saved.
+# The pause between two trials of states that kill: each may use all available memory, and the partition is not folded
+# while saving is tried.
 DEADLY_PAUSE_S = 30.0
 
 Load = Callable[[PartitionId, Increment], bytes | None]
@@ -31,27 +31,27 @@ Load = Callable[[PartitionId, Increment], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class GuardedStates:
-    """Those of all partitions of a process. `clock` is monotonic, in seconds."""
+    """Saves and restores the states of all partitions of a process. `clock` is monotonic, in seconds."""
 
     guard: Guard
     clock: Callable[[], float] = time.monotonic
     _not_before_s: dict[PartitionId, float] = field(default_factory=dict)
 
     def increment(self, worker: PartitionWorker) -> tuple[Increment, bytes] | None:
-        """See PartitionWorker. None, and nothing has changed, where a child died of it: a later time may do."""
+        """See PartitionWorker. None, with the worker unchanged, if a child died of it; a later attempt may succeed."""
         mark = self.guard.marks.of(worker.id)
-        deaths = mark.known()
+        deaths = mark.known_deaths()
         is_suspect = _is_suspect(deaths, Activity.SAVING)
         if deaths is not None and is_suspect:
             if self.clock() < self._not_before_s.get(worker.id, 0.0):
                 return None
-            # A copy of its own, in the child: this worker's states are as before.
+            # The child has a copy: this worker's states do not change.
             died = Trial(worker, SuspectRecord(worker.next_offset, b"", 0), 0).run(worker.increment)
             if isinstance(died, Death):
                 self._not_before_s[worker.id] = self.clock() + DEADLY_PAUSE_S
-                self._hold(
+                self._report_fault(
                     worker,
-                    f"{_died(worker, deaths)}, and so did a trial ({died.reason}, computation"
+                    f"{_deaths_text(worker, deaths)}, and so did a trial ({died.reason}, computation"
                     f" {died.computation!r}): no snapshot, a restart folds the log again from offset"
                     f" {worker.saved.offset}; results go on. Give workers more memory, shorten"
                     " BETTONG_SNAPSHOT_INTERVAL_MS, or mend what saves that state",
@@ -66,12 +66,12 @@ class GuardedStates:
         return found
 
     def try_restoring(self, worker: PartitionWorker, increments: Sequence[Increment], load: Load) -> None:
-        """Before these are restored, oldest first. Raises DeadlyStateError where a child died of it, and StoreError.
+        """Called before these are restored, oldest first. Raises DeadlyStateError if a child died of it; StoreError.
 
-        Only where workers have died of it: then all are loaded, for a child that must not ask the store.
+        It tries only if workers have died of it. It loads all increments first, for the child must not use the store.
         """
         mark = self.guard.marks.of(worker.id)
-        deaths = self.guard.noticed(worker, mark)
+        deaths = self.guard.read_deaths(worker, mark)
         if deaths is None or not _is_suspect(deaths, Activity.RESTORING) or not increments:
             return
         found = [data for each in increments if (data := load(worker.id, each)) is not None]
@@ -84,11 +84,11 @@ class GuardedStates:
         died = Trial(worker, record, 0, parts=len(found)).run(restore)
         if isinstance(died, Death):
             text = (
-                f"{_died(worker, deaths)}, and so did a trial ({died.reason}, computation"
+                f"{_deaths_text(worker, deaths)}, and so did a trial ({died.reason}, computation"
                 f" {died.computation!r}): the partition waits. Give workers more memory, or run the version of the"
                 " application that saved the state; `bettong state reset` folds it from the log again"
             )
-            self._hold(worker, text)
+            self._report_fault(worker, text)
             raise DeadlyStateError(f"{worker.id}: {text}")
 
     def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
@@ -97,13 +97,13 @@ class GuardedStates:
         with _Marked(worker, mark, increment.offset, Activity.RESTORING):
             return worker.restore(data)
 
-    def _hold(self, worker: PartitionWorker, text: str) -> None:
+    def _report_fault(self, worker: PartitionWorker, text: str) -> None:
         self.guard.reports.hold_fault(worker.id, text)
         self.guard.log.warning("states kill workers", **worker.id._asdict(), fault=text)
 
 
 class _Marked:
-    """While it is open, the process saves or restores states; what it is at is marked."""
+    """A context manager: marks that the process saves or restores states, and at which computation it is."""
 
     def __init__(self, worker: PartitionWorker, mark: Mark, offset: int, activity: Activity) -> None:
         self._worker = worker
@@ -124,7 +124,7 @@ def _is_suspect(deaths: Deaths | None, activity: Activity) -> bool:
     return deaths is not None and deaths.activity is activity and deaths.count >= _DEATHS_MIN
 
 
-def _died(worker: PartitionWorker, deaths: Deaths) -> str:
+def _deaths_text(worker: PartitionWorker, deaths: Deaths) -> str:
     at = computation_of(worker, deaths.computation)
     what = "saved" if deaths.activity is Activity.SAVING else "restored"
     return (

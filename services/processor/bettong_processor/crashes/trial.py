@@ -1,7 +1,7 @@
-"""Folding a part of a frame in a child that may die: a fork of the worker, with its state before the record.
+"""Folds a part of a frame in a child that may die: a fork of the worker, with its state before the record.
 
-The child folds and ends, whatever happens, without any handler: it writes nothing to the log or the store, whose
-clients' threads it does not have. What it is at, it writes into memory that it shares with its parent.
+The child folds and then exits without running exit handlers. It must not use the log or the store, whose clients'
+threads a fork does not have. It writes its position into memory that it shares with its parent.
 """
 
 import ctypes
@@ -26,21 +26,21 @@ from bettong.worker.partition import PartitionWorker
 from bettong.worker.progress import OWN_WORK, FoldPosition
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 
-# A child that lives for this long is ended: whether it would have died is not known then.
+# A child that runs for this long is killed; then it is unknown whether it would have died.
 TRIAL_S_MAX = 60.0
 # Between two polls of the child: short at first, for most parts are folded in milliseconds.
 _POLL_S_MIN = 0.0005
 _POLL_S_MAX = 0.005
 _PASSED_S_MAX = 0.2
 _OWN_WORK_S_MAX = 60.0
-# Of the memory that is left when a child begins. One that takes more is ended before the kernel ends somebody, which
-# in a container may be all that is there (memory.oom.group).
+# Of the memory that is available when a child starts. A child that uses more is killed before the kernel's OOM killer
+# acts, which in a container may kill all its processes (memory.oom.group).
 _MEMORY_SHARE_MAX = 0.95
 _PR_SET_PDEATHSIG = 1
-# In the page that is shared: numbers of 64 bits, then the timer at work.
+# In the shared memory: 64-bit integers, then the key and time of the timer that fires.
 _DONE, _COMPUTATION, _INDEX, _OWNER, _TIMER_BYTES, _CALLS, _NUMBER = range(7)
 _TIMER_AT = 256
-# Of a timer's text, with its key. One that is longer is not noted, and left out with all of its computation.
+# Of a timer's text, with its key. A longer one is not noted; then all timers of its computation are excluded.
 _TIMER_BYTES_MAX = 1 << 16
 
 
@@ -54,8 +54,10 @@ class SuspectRecord:
 
 
 def allowed_s(limit_ms: int, messages: int, calls: int) -> float:
-    """How long a fold may stand at one position: the limit for each of its calls (see `FoldPosition`), as many as the
-    frame has messages where that is not known. The worker's own work has a minute: it hangs on how many keys there are.
+    """How long a fold may stay at one position: the limit for each of its calls (see `FoldPosition`).
+
+    If their number is not known, it is that of the frame's messages. The worker's own work may take a minute, for it
+    depends on the number of keys.
     """
     if calls == OWN_WORK:
         return max(limit_ms / 1000, _OWN_WORK_S_MAX)
@@ -63,20 +65,20 @@ def allowed_s(limit_ms: int, messages: int, calls: int) -> float:
 
 
 def computations(worker: PartitionWorker) -> tuple[str, ...]:
-    """All that may be at work in a stage, by number: computations, then what stands behind its outputs."""
+    """The names that a mark's number refers to: a stage's computations, then the targets of its outputs."""
     stage = worker.program.stage
     return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.outputs))
 
 
 def computation_of(worker: PartitionWorker, number: int | None) -> str | None:
-    """What a mark names by its number; None for none, or where another version of the application has set the mark."""
+    """The name for a mark's number; None for none, or for a mark that another version of the application has set."""
     names = computations(worker)
     return names[number] if number is not None and number < len(names) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Folds parts of one record. `limit_ms`: of a message, 0 for none. Not for several threads at once."""
+    """Folds parts of one record. `limit_ms`: for one message, 0 for no limit. Not thread-safe."""
 
     worker: PartitionWorker
     record: SuspectRecord
@@ -86,13 +88,13 @@ class Trial:
     memory_left: Callable[[], int] = left_bytes
     # The message at which workers died, if known.
     died_at: int | None = None
-    # How many times TRIAL_S_MAX a child may live.
+    # How many times TRIAL_S_MAX a child may run.
     parts: int = 1
 
     def fold(self, indexes: Sequence[int], timers: Sequence[ExcludedTimer] = ()) -> Death | Unknown | None:
-        """Folds the messages at these indexes, without these timers, in a child; how it died, None when it did not.
+        """Folds the messages at these indexes, without these timers, in a child; how it died, None if it did not.
 
-        Blocks for that.
+        Blocks until the child ends.
         """
 
         def folded() -> None:
@@ -106,14 +108,14 @@ class Trial:
         return death
 
     def _is_doubtful(self, death: Death, indexes: Sequence[int]) -> bool:
-        """Whether a child stood still where a worker went on: a library may not work in a fork."""
+        """Whether a child stalled where a worker had gone on: a library may not work in a fork."""
         index = death.index
         if death.reason != late(self.limit_ms) or index is None or self.died_at in (None, index):
             return False
         return index < (self.died_at or 0) or index == indexes[0]
 
     def run(self, task: Callable[[], object]) -> Death | Unknown | None:
-        """Does it in a child, with this worker; how it died, None when it did not. Blocks for that."""
+        """Runs a task in a child, with a copy of this worker; how it died, None if it did not. Blocks until it ends."""
         names = computations(self.worker)
         with (
             mmap.mmap(-1, _TIMER_AT + _TIMER_BYTES_MAX) as shared,
@@ -126,8 +128,8 @@ class Trial:
             memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
-                self._end(shared, cells, task)
-            reason = self._awaited(child, cells, memory_max)
+                self._run_child(shared, cells, task)
+            reason = self._await_child(child, cells, memory_max)
             if cells[_DONE]:
                 return None
             if not reason:
@@ -140,8 +142,8 @@ class Trial:
                 shared[_TIMER_AT : _TIMER_AT + cells[_TIMER_BYTES]],
             )
 
-    def _end(self, shared: mmap.mmap, cells: memoryview, task: Callable[[], object]) -> NoReturn:
-        """What the child does. An exception is no death: the worker meets the same one, and knows what to do."""
+    def _run_child(self, shared: mmap.mmap, cells: memoryview, task: Callable[[], object]) -> NoReturn:
+        """Runs in the child. An exception does not count as a death: the worker will meet and handle the same one."""
         numbers = {name: number for number, name in enumerate(computations(self.worker), 1)}
 
         def mark(position: FoldPosition) -> None:
@@ -164,17 +166,17 @@ class Trial:
             cells[_DONE] = 1
             os._exit(0)
 
-    def _awaited(self, child: int, cells: memoryview, memory_max: int) -> str:
-        """Why the child ended before it was done, for people; "" when it did not and was ended for its age."""
+    def _await_child(self, child: int, cells: memoryview, memory_max: int) -> str:
+        """Why the child died before it was done, for people; "" if it was killed for running too long."""
         lived_s = stood_s = 0.0
         polled_s = self.clock()
         at, pauses = (0, 0, 0), Backoff(_POLL_S_MIN, _POLL_S_MAX)
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
-                return _reason(status)
+                return _death_reason(status)
             now_s = self.clock()
-            # At a poll that came late both may have been stopped.
+            # Before a late poll both processes may have been suspended.
             passed_s, polled_s = min(now_s - polled_s, _PASSED_S_MAX), now_s
             now = (cells[_COMPUTATION], cells[_INDEX], cells[_NUMBER])
             lived_s += passed_s
@@ -193,11 +195,11 @@ class Trial:
 
 
 def late(limit_ms: int) -> str:
-    """The reason of a message that took too long."""
+    """The reason for excluding a message that took too long."""
     return f"took longer than {limit_ms} ms (BETTONG_MESSAGE_MS_MAX)"
 
 
-def _reason(status: int) -> str:
+def _death_reason(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = next((each.name for each in signal.Signals if each == number), "of the application's own")
@@ -206,7 +208,7 @@ def _reason(status: int) -> str:
 
 
 def _prepare_child() -> None:
-    """The child goes first when memory runs out, with its parent at the latest, and leaves no dump."""
+    """Makes the child the OOM killer's first choice, ends it with its parent, and disables core dumps."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

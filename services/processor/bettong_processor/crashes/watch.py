@@ -1,8 +1,8 @@
-"""The thread that watches while records are folded: reports one that stands still, and ends the process for a limit.
+"""The watchdog thread: reports a record that stalls, and kills the process when a message exceeds the time limit.
 
-A fold that never releases Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
-CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a
-trial, whose limit another process keeps.
+A fold that never releases the GIL would stop this thread, too: then the kernel kills the process, by a CPU timer
+(setitimer(2), ITIMER_PROF) that this thread keeps resetting. A trial, whose limit the parent process enforces, then
+finds the message.
 """
 
 import os
@@ -23,19 +23,19 @@ from bettong_processor.crashes.guard import (
 )
 from bettong_processor.crashes.trial import allowed_s, computations
 
-# A record that is folded for this long is reported, and again so often.
+# A record that is folded for this long is reported, and again with this pause.
 STANDS_S = 5.0
 _AGAIN_S = 2.0
 _POLL_S_MAX = 0.5
 _POLL_S_MIN = 0.01
-# CPU time within which this thread must have its turn, beyond what the fold that it has seen last is allowed: longer
-# than a legitimate C call takes, for that may be another fold's.
+# CPU time within which this thread must run again, beyond what the fold that it saw last may take. Longer than a
+# legitimate C call, which may be the next fold's.
 TURN_S = 10.0
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The fold that the last poll has seen: the message it was at, for how long, and for how long in all."""
+    """The fold that the last poll saw: its position, for how long it was there, and for how long it ran in all."""
 
     fold: tuple[GuardedFold, int, bytes] | None = None
     at: FoldPosition = field(default=FoldPosition(""))
@@ -47,7 +47,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class Watch:
-    """Of one process, and its only fold at a time. `limit_ms`: of a message, 0 for none."""
+    """Watches one process, which folds one record at a time. `limit_ms`: for one message, 0 for no limit."""
 
     at_work: AtWork
     reports: FaultReports
@@ -55,7 +55,7 @@ class Watch:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Watches, from a thread of its own; a process that just ends need not stop it."""
+        """Starts the thread; it need not be stopped before the process ends."""
         threading.Thread(target=self._run, name="watch", daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -70,20 +70,20 @@ class Watch:
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _run(self) -> None:
-        self._wind(0.0)
+        self._reset_timer(0.0)
         poll_s = max(_POLL_S_MIN, min(_POLL_S_MAX, self.limit_ms / 4000)) if self.limit_ms else _POLL_S_MAX
         seen = _Seen()
         while not self._ended.wait(poll_s):
-            seen = self._polled(seen, poll_s)
+            seen = self._poll(seen, poll_s)
 
-    def _polled(self, seen: _Seen, poll_s: float) -> _Seen:
-        """One poll. Time is counted in polls: before one that came late this process may have been stopped, too."""
+    def _poll(self, seen: _Seen, poll_s: float) -> _Seen:
+        """One poll. Time is counted in polls, since before a late poll the whole process may have been suspended."""
         fold = self.at_work.fold
         if fold is None or fold is not seen.fold:
             if seen.reported_s and seen.fold is not None:
-                self._say(seen.fold[0], "")
+                self._report(seen.fold[0], "")
             messages = messages_of(fold[2]) if fold is not None and self.limit_ms else 0
-            self._wind(allowed_s(self.limit_ms, messages, 0))
+            self._reset_timer(allowed_s(self.limit_ms, messages, 0))
             return _Seen(fold, messages=messages)
         guarded, offset, value = fold
         at = guarded.worker.progress.at()
@@ -92,25 +92,25 @@ class Watch:
         seen.at = at
         if seen.folded_s - seen.reported_s >= (_AGAIN_S if seen.reported_s else STANDS_S):
             seen.reported_s = seen.folded_s
-            self._say(
+            self._report(
                 guarded, f"{record_text(offset, frame_of(value), at)}: folded for {seen.folded_s:.0f} s"
             )
         allowed = allowed_s(self.limit_ms, seen.messages, at.calls)
-        self._wind(allowed)
+        self._reset_timer(allowed)
         if self.limit_ms and seen.stands_s > allowed and self.at_work.fold is fold:
-            _end(guarded, at, self.limit_ms)
+            _kill_process(guarded, at, self.limit_ms)
         return seen
 
-    def _wind(self, allowed: float) -> None:
+    def _reset_timer(self, allowed: float) -> None:
         if self.limit_ms:
             signal.setitimer(signal.ITIMER_PROF, 2 * allowed + TURN_S)
 
-    def _say(self, guarded: GuardedFold, text: str) -> None:
+    def _report(self, guarded: GuardedFold, text: str) -> None:
         self.reports.report_fault(guarded.worker.id, text)
 
 
-def _end(guarded: GuardedFold, at: FoldPosition, limit_ms: int) -> None:
-    """Nothing else would: a thread that folds cannot be ended."""
+def _kill_process(guarded: GuardedFold, at: FoldPosition, limit_ms: int) -> None:
+    """Marks the limit and kills the process, since a thread that folds cannot be ended."""
     names = computations(guarded.worker)
     if at.computation in names:
         guarded.mark.at(names.index(at.computation), at.message)

@@ -1,4 +1,4 @@
-"""Entry of `spark.python.daemon.module`. Imports little: where a prepared process takes over, this one only waits."""
+"""Entry of `spark.python.daemon.module`. Imports little: if a prepared process takes over, this one only waits."""
 
 import gc
 import os
@@ -9,10 +9,10 @@ from bettong_processor.daemon.prepared import ADDRESS, FLAG, handed_over, take_o
 
 prepared = FLAG in sys.argv
 if prepared or ADDRESS not in os.environ or not handed_over(os.environ[ADDRESS]):
-    gc.disable()  # what is loaded stays; `serve` has it looked through once
+    gc.disable()  # imported modules are never garbage; `serve` enables it again
     from bettong.loaded_modules import hidden
 
-    with hidden("rich"):  # which structlog has for tracebacks that are not ours
+    with hidden("rich"):  # structlog imports it for tracebacks in a style that is not used
         import structlog  # noqa: F401
     from bettong_processor.daemon import serving
 

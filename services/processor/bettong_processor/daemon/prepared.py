@@ -1,12 +1,12 @@
-"""A process that has imported what Spark's Python daemon needs, and takes the place of the first one that Java starts.
+"""A process that has imported all that Spark's Python daemon needs, and replaces the first daemon that Java starts.
 
     processor ──starts──▶ prepared: imports, then accepts one connection
         └────starts──▶ Java ──starts──▶ daemon ──its stdin, stdout, stderr and environment──▶ prepared
                                            ◀──────────────────── its process id ─────────────────┘
                                          waits until that process ends, as Java waits for this one
 
-They meet at an abstract Unix socket, which no crash leaves behind. Any user of the machine could ask for it: both ends
-look at whom they have met. Without a prepared process, and for each later daemon, a daemon is one by itself.
+They connect by an abstract Unix socket, which does not outlive a crash. Any user of the machine could connect, so both
+ends check the user of their peer. Without a prepared process, and from the second daemon on, a daemon serves itself.
 """
 
 import json
@@ -20,32 +20,32 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-# Where a prepared process waits: in the environment of the daemons that Java starts.
+# The variable with a prepared process's address, in the environment of the daemons that Java starts.
 ADDRESS = "BETTONG_DAEMON_ADDRESS"
-# Of a prepared process; the number of its listener follows. Java gives the module of Spark's worker.
+# The argument of a prepared process, before its listener's file descriptor. Java passes the module of Spark's worker.
 FLAG = "--prepared"
 _STANDARD = (0, 1, 2)
 _END_S_MAX = 5.0
-# As Java would start it: `spark-submit` and Spark's PythonRunner set these, and they count when Python starts.
+# As `spark-submit` and Spark's PythonRunner set them: Python reads these only when it starts.
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES", "OMP_NUM_THREADS": "1"}
 _PID = struct.Struct("=i")
 _CREDENTIALS = struct.Struct("=iII")
 
 
 class Prepared:
-    """A context manager: entering starts the process and says in the environment where it waits; leaving ends it."""
+    """A context manager: entering starts the process and puts its address into the environment; leaving ends it."""
 
     def __enter__(self) -> Self:
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind("")  # the kernel draws a name
+            listener.bind("")  # the kernel chooses a name
             listener.listen()
             os.environ[ADDRESS] = listener.getsockname().hex()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __package__, FLAG, str(listener.fileno())],
-                stdin=subprocess.PIPE,  # closed with this process, however that ends
+                stdin=subprocess.PIPE,  # closes when this process ends, however it ends
                 pass_fds=[listener.fileno()],
                 env=os.environ | _ENVIRONMENT,
-                process_group=0,  # a Ctrl-C is the processor's: it ends this one
+                process_group=0,  # a Ctrl-C reaches only the processor, which ends this process
             )
         return self
 
@@ -61,9 +61,9 @@ class Prepared:
 
 
 def take_over(listener: socket.socket, tether: int) -> bool:
-    """Waits for a daemon and takes its place. False when there will be none: the processor is gone, or done.
+    """Waits for a daemon and takes its place. False if the processor ends before one connects.
 
-    `tether`: a file that ends with the processor.
+    `tether`: a file descriptor that becomes readable when the processor ends.
     """
     with listener:
         ready, _, _ = select.select([listener.fileno(), tether], [], [])
@@ -88,19 +88,19 @@ def take_over(listener: socket.socket, tether: int) -> bool:
 
 
 def handed_over(address: str) -> bool:
-    """Whether a prepared process has taken this one's place; then returns when that one has ended."""
+    """Hands over to a prepared process, and waits until that one has ended. False if none took over."""
     with socket.socket(socket.AF_UNIX) as line:
         try:
-            os.close(os.pidfd_open(os.getpid()))  # some sandboxes refuse it
+            os.close(os.pidfd_open(os.getpid()))  # fails here in a sandbox that refuses it
             line.connect(bytes.fromhex(address))
             if not _is_own(line):
                 return False
             socket.send_fds(line, [b"\n"], _STANDARD)
             line.sendall(json.dumps(dict(os.environ)).encode() + b"\n")
-            # It may still be importing. If it dies, this ends.
+            # It may still be importing. If it dies, this returns.
             answer = line.recv(_PID.size, socket.MSG_WAITALL)
         except OSError:
-            return False  # it has taken another's place, or is gone
+            return False  # the prepared process has replaced another daemon, or has ended
     if len(answer) != _PID.size:
         return False
     with suppress(ProcessLookupError):
@@ -110,7 +110,7 @@ def handed_over(address: str) -> bool:
 
 
 def _is_own(line: socket.socket) -> bool:
-    """Whether a process of this user is at the other end: unix(7), SO_PEERCRED."""
+    """Whether the peer is a process of the same user: unix(7), SO_PEERCRED."""
     asked = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, user, _ = _CREDENTIALS.unpack(asked)
     return bool(user == os.geteuid())

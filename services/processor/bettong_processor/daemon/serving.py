@@ -1,8 +1,8 @@
-"""The daemon itself, with the application loaded and compiled before it forks workers.
+"""The daemon itself: loads and compiles the application, then forks workers.
 
-What is imported and compiled here is shared by all workers, so that a new one costs milliseconds instead of seconds.
+All workers share what is imported and compiled here, so that a new one costs milliseconds instead of seconds.
 
-Spark reads its own protocol from this process's standard output: nothing here may print there.
+Spark reads its own protocol from this process's standard output, so nothing else may be written there.
 """
 
 import gc
@@ -18,10 +18,10 @@ from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
 from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import configure
-from bettong_processor.cpus import keep, read_cpus
+from bettong_processor.cpus import keep_for_workers, read_cpus
 from bettong_processor.programs import programs
 
-# What every worker would import by itself, and what the tasks of a schedule are made of.
+# The modules that every worker, and the tasks of each schedule, would import.
 _OF_EVERY_TASK = "pyspark.worker"
 _OF_SCHEDULE = {
     Schedule.MICRO_BATCH: "bettong_processor.micro_batch.task",
@@ -30,29 +30,29 @@ _OF_SCHEDULE = {
 
 
 def load() -> None:
-    """Imports all that tasks need, in the environment of the processor or of a daemon that Java started."""
+    """Imports all that tasks need, with the environment of the processor or of a daemon that Java started."""
     importlib.import_module(_OF_EVERY_TASK)
-    with suppress(BettongError):  # said where they are used
+    with suppress(BettongError):  # wrong settings are reported by `serve`
         importlib.import_module(_OF_SCHEDULE[read(ProcessorSettings).schedule])
 
 
 def serve() -> None:
-    """Forks workers until Java is gone, or has had enough."""
+    """Forks workers until Java ends, or asks it to end."""
     load()
     try:
         settings = read(ProcessorSettings)
         prepare(settings.snapshots)
         cpus = read_cpus(settings.exclusive_cpus)
-        keep(cpus)
+        keep_for_workers(cpus)
         log = configure(settings, "processor-worker")
         log_pauses(settings.gc_log, "python-worker")
-        (log.warning if cpus.broken else log.info)("CPUs", found=cpus.said())
+        (log.warning if cpus.broken else log.info)("CPUs", found=cpus.description())
         programs(settings)
     except BettongError as error:
-        # A task that needs the application meets the same error again and reports it where it is seen.
+        # A task that needs the application raises the same error, and Spark reports it.
         sys.stderr.write(f"daemon: {error}\n")
-    # Spark collects garbage after every task. Looking through all that is loaded here took three quarters of a
-    # worker's time; frozen, it is left out, and its pages stay shared with the workers.
+    # Spark collects garbage after every task. Traversing all objects loaded here took three quarters of a worker's
+    # time; frozen, they are skipped, and their pages stay shared with the workers.
     collect_rarely()
-    gc.enable()  # `__main__` had it wait
+    gc.enable()  # `__main__` has disabled it
     manager()

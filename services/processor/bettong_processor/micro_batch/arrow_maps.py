@@ -1,4 +1,4 @@
-"""`DataFrame.mapInArrow`, without what it loads."""
+"""`DataFrame.mapInArrow` without its imports."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,9 +14,9 @@ def map_in_arrow(
     function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
-    """As `records.mapInArrow(function, schema)`, by the same calls but the one that loads pandas: 0.4 s of a start.
+    """As `records.mapInArrow(function, schema)`, without the call that imports pandas: 0.4 s of a start.
 
-    Nor is `schema` a text, for which Java would load and start the parser of SQL.
+    `schema` is not a text, for which Java would load its SQL parser.
     """
     mapping = vectorized_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = mapping(*(records[name] for name in records.columns))

@@ -1,4 +1,4 @@
-"""Where a query starts: at its checkpoint; without one at the newest snapshots, else at the beginning of the log."""
+"""Where a query starts: at its checkpoint, else at the newest snapshots, else at the beginning of the log."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[
 def starting_offsets(
     topics: tuple[str, ...], partitions: int, first_offsets: Mapping[TopicPartition, int]
 ) -> str:
-    """Spark's JSON for where to start: -2 is its word for the beginning of the log."""
+    """The starting offsets in Spark's JSON format, in which -2 means the beginning of the log."""
     return json.dumps(
         {
             topic: {
@@ -46,17 +46,17 @@ def starting_offsets(
 def forget(context: SparkContext, checkpoint: str) -> bool:
     """Deletes a checkpoint, so that the next query starts at the newest snapshots; whether there was one.
 
-    For another schedule that goes on from here: it saves newer states, and the stores delete those which the
-    checkpoint's offsets would need. Raises Py4JError when it cannot be deleted.
+    For when another schedule or processor goes on: it saves newer states, and the stores delete those that belong to
+    the checkpoint's offsets. Raises Py4JError when it cannot be deleted.
     """
     files, path = _path(context, checkpoint)
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
 def forget_earlier(context: SparkContext, folder: str, checkpoint: str) -> bool:
-    """Deletes what lies in an application's `folder` beside its `checkpoint`; whether there was anything.
+    """Deletes everything in an application's `folder` except its `checkpoint`; whether there was anything.
 
-    Of an application that was repartitioned, that is what it had before: offsets of partitions that were others.
+    These are checkpoints from before a repartitioning, with offsets of the former partitions.
     """
     if checkpoint == folder:
         return False
@@ -73,15 +73,15 @@ def forget_earlier(context: SparkContext, folder: str, checkpoint: str) -> bool:
 
 
 def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
-    """Removes from the offset log what a query that was killed had begun; whether there was anything.
+    """Removes from the offset log what a killed query has left unfinished; whether there was anything.
 
-    A batch that was planned and not committed: Spark would do just that one again, and only then go on to what has
-    come since. From the last commit both are in one batch. Where a batch ends changes no result: tasks
-    write the frames that were out already with the same numbers.
+    A batch that was planned but not committed: Spark would repeat exactly that batch before it reads newer records.
+    Starting from the last commit instead, one batch has both. The end of a batch does not affect results: tasks write
+    frames that were written before with the same sequence numbers.
 
-    And the folder, when it holds only a file that is half written. Spark writes under another name, then renames. With
-    nothing but such a file it neither goes on, for there is no batch, nor begins
-    (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`): it would fail at every start.
+    Also the folder, if it holds only a half-written file. Spark writes under another name, then renames. With only
+    such a file it can neither resume, for there is no batch, nor start (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`),
+    and would fail at every start.
     """
     files, offsets = _path(context, checkpoint, _OFFSETS)
     if not files.exists(offsets):
@@ -103,7 +103,7 @@ def _is_committed(context: SparkContext, checkpoint: str, batch: int) -> bool:
 
 
 def _path(context: SparkContext, *names: str) -> tuple[Any, Any]:
-    """A path that Spark can write, with its file system."""
+    """The file system of a path, and the path, as Hadoop's objects."""
     java: Any = context._jvm  # noqa: SLF001 - Python has no other way to Hadoop's file systems
     path = java.org.apache.hadoop.fs.Path("/".join(names))
     return path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001 - see above

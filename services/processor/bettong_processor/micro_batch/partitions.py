@@ -1,9 +1,9 @@
 """The partition workers of one Python process, and where their states come from.
 
-Spark binds no partition to a process: the next batch of a partition may come to another one. So what a batch has
-changed also lies in shared memory, as an increment named by its offset. The process that gets the next batch goes on
-from the state in its own memory, brought up to date by those increments, else from a saved state, and folds the log in
-between again. Which one is a decision of `bettong.snapshots.recovery`; here it is carried out.
+Spark does not bind partitions to processes: another process may get a partition's next batch. So each batch's state
+changes are also kept in shared memory, as an increment named by its offset. The process that gets the next batch starts
+from the state in its own memory, updated by those increments, or else from a saved state, and replays the log from
+there. `bettong.snapshots.recovery` decides which state; this module restores it.
 """
 
 from collections.abc import Sequence
@@ -46,10 +46,10 @@ class Partitions:
         self._workers: dict[PartitionId, PartitionWorker] = {}
 
     def begin(self, log: TopicPartition, first: int) -> PartitionWorker:
-        """The worker whose state is that of all records below `first`.
+        """The worker with the state of all records below `first`.
 
-        A batch that starts at `first` proves that all output of the batches before is durable: only now may the
-        state become a snapshot. Raises LogTruncatedError when the state cannot be reached any more.
+        The start of a batch at `first` proves that all output of earlier batches is durable: only now may the state
+        become a snapshot. Raises LogTruncatedError when the state can no longer be rebuilt.
         """
         id_ = PartitionId(stage_of_topic(self._application, log.topic), log.partition)
         worker = self._restore(id_, first)
@@ -57,7 +57,7 @@ class Partitions:
         return worker
 
     def finish(self, worker: PartitionWorker) -> None:
-        """Keeps a worker that has folded its batch, here and in shared memory."""
+        """Keeps a worker after its batch, and saves its changes to shared memory."""
         if worker.next_offset > worker.saved.offset:
             saved = self._states.increment(worker)
             if saved is not None:
@@ -65,7 +65,7 @@ class Partitions:
         self._workers[worker.id] = worker
 
     def _restore(self, id_: PartitionId, first: int) -> PartitionWorker:
-        # Taken out while it is at work: should the task fail half-way, the half-folded state is not found again.
+        # Removed while it is used: if the task fails half-way, the half-folded state must not be found again.
         memory = self._workers.pop(id_, None)
         if memory is not None and memory.next_offset == first:
             return memory
@@ -90,37 +90,37 @@ class Partitions:
         )
 
     def _saved(self, id_: PartitionId, first: int) -> set[Increment]:
-        """What is saved of a partition: on this machine, and elsewhere too unless that is not needed."""
+        """The saved increments of a partition: those on this machine, and if they do not suffice, the durable ones."""
         local = self._stores.local.increments(id_)
         if first == 0 or any(each.offset == first and chain(local, each) for each in local):
             return {*local}
         return {*local, *self._stores.durable.increments(id_)}
 
     def _advanced(self, memory: PartitionWorker, saved: set[Increment], first: int) -> PartitionWorker | None:
-        """A state in memory, brought as near to `first` as increments go that others saved since.
+        """A state in memory, advanced towards `first` by increments that other processes have saved since.
 
-        Returns it as it is when there are none; None when one is damaged or gone, for that spoils the state.
+        Returns it unchanged if there are none; None if one is damaged or missing, which leaves the state unusable.
         """
         for candidate in candidates(first, memory=None, saved=saved):
             if memory.saved in candidate.chain and memory.next_offset == memory.saved.offset:
                 newer = candidate.chain[candidate.chain.index(memory.saved) + 1 :]
-                return memory if self._took(memory, newer) else None
+                return memory if self._apply_increments(memory, newer) else None
         return memory
 
     def _loaded(self, candidate: StateCandidate, id_: PartitionId) -> PartitionWorker | None:
-        """A worker of a candidate's state; None when it is damaged or gone, so that the next one is tried."""
+        """A worker with a candidate's state; None if that is damaged or missing, so that the next one is tried."""
         worker = self._restoring.fresh(id_)
-        return worker if self._took(worker, candidate.chain) else None
+        return worker if self._apply_increments(worker, candidate.chain) else None
 
-    def _took(self, worker: PartitionWorker, increments: Sequence[Increment]) -> bool:
-        return self._restoring.took(worker, increments, self._load, self._states)
+    def _apply_increments(self, worker: PartitionWorker, increments: Sequence[Increment]) -> bool:
+        return self._restoring.apply_increments(worker, increments, self._load, self._states)
 
     def _load(self, id_: PartitionId, increment: Increment) -> bytes | None:
         data = self._stores.local.load(id_, increment)
         return data if data is not None else self._stores.durable.load(id_, increment)
 
     def _replay(self, worker: PartitionWorker, candidate: StateCandidate, first: int) -> bool:
-        """Folds the log from the candidate's offset to `first` again; False when the log no longer has it."""
+        """Replays the log from the candidate's offset to `first`; False when the log no longer holds it."""
         if worker.next_offset == first:
             return True
         log = TopicPartition(stage_topic(self._application, worker.id.stage), worker.id.partition)

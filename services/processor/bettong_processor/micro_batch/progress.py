@@ -1,4 +1,4 @@
-"""What Spark's progress reports of a query say, in our own metrics. Pure."""
+"""Converts Spark's progress reports of a query to Bettong's metrics. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ def metrics_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
 
 
 def ends_of(progress: Mapping[str, object] | None) -> dict[TopicPartition, int]:
-    """For each (topic, partition) where the last batch that Spark has committed ends, by its progress report."""
+    """The end offset of the last committed batch for each (topic, partition), from its progress report."""
     sources = progress.get("sources") if progress else None
     return _offsets(sources[0].get("endOffset")) if isinstance(sources, list) and sources else {}
 
 
 def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
-    """Where the time of the last batch went, in ms, as Spark names it."""
+    """The duration of each phase of the last batch, in ms, under Spark's names."""
     durations = progress.get("durationMs") if progress else None
     return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
 
 
 def _offsets(reported: object) -> dict[TopicPartition, int]:
-    """By (topic, partition). Spark gives them as JSON text, or read already; none before the first batch."""
+    """Offsets by (topic, partition). Spark reports them as JSON text or parsed; none before the first batch."""
     offsets = json.loads(reported) if isinstance(reported, str) else reported
     if not isinstance(offsets, Mapping):
         return {}

@@ -2,7 +2,7 @@
 
     Kafka source (every stage topic, one task a partition) -> mapInArrow(Step) -> Kafka sink
 
-Spark's checkpoint holds the offsets; which state belongs to them is the partition workers' affair.
+Spark's checkpoint holds only the offsets; the partition workers find the states that belong to them.
 """
 
 import json
@@ -47,17 +47,17 @@ _OUTPUT = StructType(
         StructField("traceparent", BinaryType()),
     ]
 )
-# What lies beside a record, and the header that holds it.
+# The columns beside a record's value, and the headers that hold them.
 _BESIDE = {"times": TIMES_HEADER, "traceparent": TRACE_HEADER}
 _POLL_S = 0.02
-# Between two polls of what rests unsaved. A poll asks Java; what is due costs one small Spark job for all of it.
+# Between two polls for unsaved states of idle partitions. A poll calls Java; all due states cost one small Spark job.
 _REST_POLL_S = 0.5
-# Such a job may hold up a batch: between two of them is at least this many times what the last one took.
+# Such a job may delay a batch: the pause after it is at least this many times its duration.
 _REST_PER_SAVE = 4
 
 
 class MicroBatch:
-    """A `supervision.Run`: the query at work. Beside it threads write TICKs, and save states that no batch follows."""
+    """A `supervision.Run`: the running query, and threads that write TICKs and save states of idle partitions."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class MicroBatch:
         """See Run."""
         deadline = time.monotonic() + wait_s
         self.leave()
-        # While messages come one batch follows the other without a pause: what was at work has ended all the same.
+        # Under load one batch follows another without a pause: a new batch id shows that the running one has ended.
         before = _batch_of(self._query.lastProgress)
         while (
             self._query.status["isTriggerActive"]
@@ -122,22 +122,22 @@ class MicroBatch:
             self._save(ends)
 
     def _save_rest(self) -> None:
-        """Has the states of idle partitions saved, until the run ends."""
+        """Saves the states of idle partitions until the run ends."""
         pause_s = _REST_POLL_S
         try:
             while not self._stopping.wait(pause_s):
                 begun_s = time.monotonic()
                 due = self._unsaved.due(ends_of(self._query.lastProgress), begun_s)
                 if due:
-                    self._unsaved.tried(due, self._save(due), time.monotonic())
+                    self._unsaved.note_attempt(due, self._save(due), time.monotonic())
                 pause_s = max(_REST_POLL_S, _REST_PER_SAVE * (time.monotonic() - begun_s))
         except (PySparkException, Py4JError, ConnectionError) as error:
-            # Java has ended, or is about to: whatever awaits the query is notified.
+            # Java has ended or is ending, which the thread that awaits the query reports.
             self._log.debug("idle partitions are no longer snapshotted", fault=str(error))
 
 
 def _batch_of(progress: Mapping[str, Any] | None) -> object:
-    """The batch that ended last; None before the first."""
+    """The id of the batch that ended last; None before the first."""
     return progress["batchId"] if progress else None
 
 
@@ -151,7 +151,7 @@ def start(
     first_offsets: Mapping[TopicPartition, int],
     log: Logger,
 ) -> MicroBatch:
-    """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0).
+    """Starts the query: from `checkpoint` if it exists, else from `first_offsets`, else from the beginning.
 
     `stages`: by their topics.
     """
@@ -161,15 +161,15 @@ def start(
     source = (
         spark.readStream.format("kafka")
         .options(**kafka)
-        # Topics of an application that was repartitioned may have more, which are out of use.
+        # After a repartitioning, topics may have more partitions, which are not in use.
         .option("assign", json.dumps({topic: list(range(settings.partitions)) for topic in topics}))
         .option("startingOffsets", starting_offsets(topics, settings.partitions, first_offsets))
         .option("failOnDataLoss", "true")
         .option("maxOffsetsPerTrigger", settings.batch_frames_max)
-        # A consumer that lies in Spark's cache may have a fetch under way from where the last batch ended; the next
-        # batch waits for the answer. Kafka's own half second would be most of a micro-batch.
+        # A consumer in Spark's cache may have a pending fetch from the end of the last batch, for whose response the
+        # next batch waits. Kafka's default, half a second, would be most of a micro-batch.
         .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
-        # A cached consumer holds the next fetch, too: with 8 MiB each, 16 of them fill half of Java's heap.
+        # A cached consumer also holds a prefetched response: with 8 MiB each, 16 consumers fill half of Java's heap.
         .option("kafka.max.partition.fetch.bytes", max(2 * 1024 * 1024, record_bytes_max))
         .option("kafka.fetch.max.bytes", max(64 * 1024 * 1024, record_bytes_max))
         .option("includeHeaders", "true")
@@ -199,13 +199,13 @@ def start(
 
 
 def _beside(name: str) -> Column:
-    """What `LogWriter` takes as a record's `times` or `traceparent`; null of a record without."""
+    """The header that `LogWriter` writes as a record's `times` or `traceparent`; null if the record has none."""
     ours = sql.filter("headers", lambda header: header["key"] == _BESIDE[name])
     return sql.get(ours, sql.lit(0)).getField("value").alias(name)
 
 
 def _headers() -> Column:
-    """Of a record with what lies beside it, where that is not empty."""
+    """A record's headers: its `times` and `traceparent`, unless empty."""
     headers = [
         sql.struct(sql.lit(key).alias("key"), sql.col(name).alias("value")) for name, key in _BESIDE.items()
     ]

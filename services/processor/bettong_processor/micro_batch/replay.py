@@ -1,4 +1,4 @@
-"""Reads a stretch of a stage's log again, to reach a state that no store holds."""
+"""Reads a range of a stage's log again, to rebuild a state that no store holds."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,14 @@ _POLL_MS = 1000
 
 
 class Replay:
-    """The log, for folding it again. Connects only when it is asked: most batches never need it."""
+    """Reads the log for a replay. Connects only when it is used, as most batches do not need it."""
 
     def __init__(self, kafka: str | KafkaConnection, *, frame_bytes_max: int) -> None:
         self._kafka = kafka
         self._frame_bytes_max = frame_bytes_max
 
     def log_start(self, log: TopicPartition) -> int:
-        """The offset of the oldest record that the log still holds."""
+        """The beginning offset of the log."""
         with LogAdmin(self._kafka) as admin:
             return admin.beginnings([log.topic])[log]
 

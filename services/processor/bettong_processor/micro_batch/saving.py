@@ -1,7 +1,7 @@
-"""Snapshots that no batch leads to: the driver says how far all output is durable, and has it copied to the store.
+"""Saves snapshots that no later batch triggers: the driver knows up to which offset output is durable.
 
-A batch that starts proves that the one before is durable. The last one of a partition has no batch behind it: it is
-saved once the partition rests (see `unsaved`), and all of them once the query has stopped.
+The start of a batch proves that the output of the one before is durable. A partition's last batch has no successor: its
+state is saved once the partition is idle (see `unsaved`), or when the query has stopped.
 """
 
 import time
@@ -24,7 +24,7 @@ from bettong_processor.micro_batch.arrow_maps import map_in_arrow
 from bettong_processor.micro_batch.task import process_of
 from bettong_processor.programs import programs
 
-# A stop must not last; what is not saved then is folded from the log again, as after a crash.
+# A stop must be quick; what is not saved by then is folded from the log again, as after a crash.
 _SAVE_S_MAX = 8.0
 _SAVED = StructType([StructField("index", LongType()), StructField("offset", LongType())])
 
@@ -33,20 +33,20 @@ Ends = Mapping[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """The function of `mapInArrow`: copies what this machine's shared memory has below `ends`.
+    """The function of `mapInArrow`: copies states up to `ends` from this machine's shared memory to the store.
 
-    Puts out the partitions that are saved now, by their indexes in `ends`, with the offset of the snapshot.
+    Returns the partitions that are saved now, by their indexes in `ends`, with the offset of the snapshot.
     """
 
     settings: ProcessorSettings
     ends: tuple[tuple[PartitionId, int], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stops at the first that the store does not take."""
+        """Stops at the first state that cannot be saved."""
         process = process_of(self.settings)
         deadline_s = time.monotonic() + _SAVE_S_MAX
         numbers = [int(number) for batch in batches for number in batch.column(0).to_pylist()]
-        # Those who share a machine begin at different partitions: what one has saved, the others skip.
+        # Tasks on one machine begin at different partitions; each skips what another has saved.
         turn = (numbers[0] if numbers else 0) % max(1, len(self.ends))
         found: list[tuple[int, int]] = []
         for index in (*range(turn, len(self.ends)), *range(turn)):
@@ -54,7 +54,7 @@ class Save:
             if time.monotonic() > deadline_s or not process.uploads.complete(partition, offset):
                 break
             if (saved := process.uploads.saved(partition)) is not None:
-                # Nobody else writes what is no more: no batch comes of a partition that rests.
+                # Clears the fault here, since an idle partition has no batch that would write its metrics.
                 process.metrics.write(partition, {**saved.metrics(), metrics.SNAPSHOT_FAULT.name: ""})
                 found.append((index, saved.offset))
         pairs = np.array(found, np.int64).reshape(-1, 2).T
@@ -67,9 +67,9 @@ class Save:
 def save(
     spark: SparkSession, settings: ProcessorSettings, ends: Ends, log: Logger
 ) -> dict[TopicPartition, int]:
-    """Has every executor save its part: a task for each slot. What is saved now, by (topic, partition).
+    """Runs a task for each slot, so that every executor saves its part. Returns saved offsets by (topic, partition).
 
-    Never raises: a crash would have saved nothing either.
+    Never raises: unsaved states are folded again, as after a crash.
     """
     planned = programs(settings).plan
     order = sorted(ends.items())

@@ -1,7 +1,7 @@
-"""What one Spark task does: folds the records of one partition and hands on the records they lead to.
+"""A Spark task of the micro-batch schedule: folds the records of one partition, and returns their output records.
 
-Runs in Spark's Python workers. A task that is tried again, or runs twice, writes the same frames with the same
-numbers; every reader skips what it has seen.
+Runs in Spark's Python workers. A task that is retried, or runs twice, writes the same frames with the same sequence
+numbers; every reader skips duplicates.
 """
 
 import os
@@ -28,7 +28,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
-from bettong_processor.cpus import kept
+from bettong_processor.cpus import kept_cpus
 from bettong_processor.crashes.guard import Fold, Guard
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.guarding import guarded
@@ -51,15 +51,14 @@ OUTPUT = pa.schema(
     ]
 )
 
-# Output is handed to Spark in pieces of about this size: large enough to amortise a hand-over, small beside
-# the memory of a worker.
+# Output is passed to Spark in batches of about this size: large enough to amortise the cost of each, small compared
+# with the memory of a worker.
 PIECE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value, times, traceparent) in,
-    OUTPUT out.
+    """The function of `mapInArrow`: takes (topic, partition, offset, value, times, traceparent), returns OUTPUT.
 
     `begun_ms`: when the query was started, Unix milliseconds.
     """
@@ -68,15 +67,15 @@ class Step:
     begun_ms: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Folds the records of one task: those of one partition of one topic, in order."""
+        """Folds the records of one task: of one partition of one topic, in order."""
         interrupts.ignore()
         process = process_of(self.settings)
-        process.follow(self.begun_ms, task_attempt())
+        process.begin_task(self.begun_ms, task_attempt())
         begun: tuple[TopicPartition, PartitionWorker, Fold] | None = None
         piece = _Piece()
         for batch in batches:
-            # Nothing here or in `_Piece` may look whether there are pandas (`to_numpy`, `pa.array`): each worker would
-            # load them in its first task.
+            # Neither this nor `_Piece` may use `to_numpy` or `pa.array`, which import pandas if they can: each worker
+            # would do so in its first task.
             topics, numbers, *columns = batch.columns
             for offset, value, *beside in zip(*(each.to_pylist() for each in columns), strict=True):
                 if begun is None:
@@ -88,9 +87,9 @@ class Step:
                 output = process.stamping.fold(worker, fold, record)
                 for each in output.records:
                     if piece.add(each, output) >= PIECE_BYTES:
-                        yield piece.take()
+                        yield piece.take_batch()
         if piece.records:
-            yield piece.take()
+            yield piece.take_batch()
         if begun is not None:
             _, worker, _ = begun
             process.partitions.finish(worker)
@@ -111,25 +110,25 @@ class _Piece:
         self.size_bytes += len(record.value)
         return self.size_bytes
 
-    def take(self) -> pa.RecordBatch:
+    def take_batch(self) -> pa.RecordBatch:
         records, self.records, self.size_bytes = self.records, [], 0
         times, self.times = self.times, []
         traceparents, self.traceparents = self.traceparents, []
         numbers = np.fromiter((each.partition for each in records), np.int32, len(records))
         arrays = [
-            _packed([each.topic.encode() for each in records], OUTPUT.field("topic").type),
+            _binary_column([each.topic.encode() for each in records], OUTPUT.field("topic").type),
             pa.Array.from_buffers(
                 OUTPUT.field("partition").type, len(records), [None, pa.py_buffer(numbers)]
             ),
-            _packed([each.value for each in records], OUTPUT.field("value").type),
-            _packed(times, OUTPUT.field("times").type),
-            _packed(traceparents, OUTPUT.field("traceparent").type),
+            _binary_column([each.value for each in records], OUTPUT.field("value").type),
+            _binary_column(times, OUTPUT.field("times").type),
+            _binary_column(traceparents, OUTPUT.field("traceparent").type),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT)
 
 
-def _packed(values: list[bytes], kind: pa.DataType) -> pa.Array:
-    """A column of variable width: pieces are far below the 2 GiB that its offsets reach."""
+def _binary_column(values: list[bytes], kind: pa.DataType) -> pa.Array:
+    """A column of variable width, built without `pa.array`. Pieces are far below the 2 GiB limit of its offsets."""
     ends = np.zeros(len(values) + 1, np.int32)
     np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=ends[1:])
     return pa.Array.from_buffers(
@@ -139,7 +138,7 @@ def _packed(values: list[bytes], kind: pa.DataType) -> pa.Array:
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """What one Python worker process of Spark keeps between tasks."""
+    """The objects that a Python worker process of Spark keeps between tasks."""
 
     partitions: Partitions
     uploads: Uploads
@@ -151,20 +150,20 @@ class WorkerProcess:
     begun_ms: int = 0
     reported: dict[PartitionId, SavedSnapshot] = field(default_factory=dict)
 
-    def follow(self, begun_ms: int, attempt: int) -> None:
-        """A task begins, of a run that began then. Reads what was left out of the log since, where that may be news.
+    def begin_task(self, begun_ms: int, attempt: int) -> None:
+        """Begins a task of the run that began at `begun_ms`. Reads new exclusions if there may be any.
 
-        Within a run only a task that is tried again may meet records that another one has decided about; what is
-        folded again, to reach a state, is asked for by itself. Raises LogError.
+        Within a run, only a retried task may meet records for which another task has appended an exclusion; a replay
+        reads exclusions itself. Raises LogError.
         """
         if begun_ms != self.begun_ms or attempt:
             self.guard.exclusions.refresh()
             self.begun_ms = begun_ms
 
     def report(self, worker: PartitionWorker, begun_ms: int) -> None:
-        """Writes a partition's live metrics, of a run that began then. Never fails a task: metrics can wait."""
+        """Writes a partition's live metrics, for the run that began at `begun_ms`. Never fails a task."""
         saved = self.uploads.saved(worker.id)
-        # Only what is news: another process may have saved a newer one since.
+        # Only once: another process may have saved a newer snapshot since.
         news = saved if self.reported.get(worker.id) != saved else None
         if news is not None:
             self.reported[worker.id] = news
@@ -172,14 +171,14 @@ class WorkerProcess:
 
 
 def task_attempt() -> int:
-    """How often this task was tried before."""
+    """How often Spark has tried this task before."""
     context = TaskContext.get()
     return context.attemptNumber() if context is not None else 0
 
 
 @lru_cache(maxsize=1)
 def process_of(settings: ProcessorSettings) -> WorkerProcess:
-    """This process's workers and connections: made by its first task, kept for all later ones."""
+    """This process's workers and connections, which its first task makes and all later ones use."""
     log = configure(settings, "processor-worker")
     ready = programs(settings)
     application = ready.plan.application
@@ -195,7 +194,7 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
         durable=snapshot_store(settings.snapshots, application, store),
     )
     metrics = PartitionMetrics(
-        LiveMetrics(store), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
+        LiveMetrics(store), time.monotonic, log, settings.gap_alarm_s, kept_cpus().metrics()
     )
     guard = guarded(settings, application, metrics, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)

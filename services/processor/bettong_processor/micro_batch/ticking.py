@@ -1,7 +1,7 @@
-"""TICKs under the micro-batch schedule: the driver writes them, for no task runs where no record comes.
+"""TICKs under the micro-batch schedule: the driver writes them, for no task runs in an idle partition.
 
-Tasks report what is due in their partitions among their metrics; `Progress` reads that, and which logs are folded to
-their ends. A batch folds the TICK as any record, and reports what is due then.
+Tasks report with their metrics when something is due in their partition; `Progress` reads that, and which logs are
+folded to their ends. A batch folds a TICK as any record, and reports what is due next.
 """
 
 import threading
@@ -18,11 +18,11 @@ from bettong.logs import Logger
 from bettong_processor.progress import Idle
 from bettong_processor.ticks import TickPacing
 
-# Of what is in flight: a TICK a partition, of some hundred bytes.
+# Of the producer's buffer: one TICK a partition is in flight, of some hundred bytes.
 BUFFER_BYTES_MAX = 1024 * 1024
-# Between two polls of what is due. They ask nobody, unless something is.
+# Between two polls of what is due. Unless something is, they send no request.
 _POLL_S = 0.1
-# After the log has failed, for the next writer.
+# Before a new writer is made, after a failure of the log.
 _PAUSE_S = 5.0
 _CLOSE_S_MAX = 1.0
 
@@ -30,14 +30,14 @@ Partitions = Mapping[TopicPartition, Idle]
 
 
 class RedisClock(Protocol):
-    """Redis, for its clock."""
+    """The clock of Redis."""
 
     def time_ns(self) -> int:
         """See RedisStore."""
 
 
 class Ticking:
-    """Writes TICKs in a thread of its own, from `start` to `stop`."""
+    """Writes TICKs in its own thread, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Ticking:
         connect: Callable[[], LogWriter],
         log: Logger,
     ) -> None:
-        """`stages`: by their topics, those where something may be due. `idle`: see Progress.
+        """`stages`: the stages in which something may become due, by their topics. `idle`: see Progress.
 
-        `awaited`: the topics of stages of which each partition is due before it had a record: see `Stage.is_awaited`.
-        `connect` makes a writer when a TICK is to be written; it may block, and raise a BettongError.
+        `awaited`: the topics of stages whose partitions need a TICK even before their first record: see
+        `Stage.is_awaited`. `connect` makes a writer when a TICK is due; it may block, and raise a BettongError.
         """
         self._stages = stages
         self._idle = idle
@@ -67,16 +67,16 @@ class Ticking:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Begins. Where nothing is ever due there is no thread."""
+        """Starts the thread, unless no stage ever has anything due."""
         if self._stages:
             threading.Thread(target=self._write_until_stopped, name="ticking", daemon=True).start()
 
     def stop(self) -> None:
-        """Writes no more, soon."""
+        """Ends the thread soon; does not wait."""
         self._stopping.set()
 
     def write_due(self, now_s: float) -> None:
-        """Appends the TICKs that are due. Raises what `connect` raises, and LogError: then `close`."""
+        """Appends the TICKs that are due. Raises the errors of `connect`, and LogError; after one call `close`."""
         if not self._due(self._clock.machine_ns(), now_s):
             return
         try:
@@ -102,9 +102,9 @@ class Ticking:
             self._writer = None
 
     def _due(self, log_ns: int, now_s: float) -> list[TopicPartition]:
-        """The partitions that want a TICK of that time, and may have one now.
+        """The partitions in which something is due at `log_ns`, and which may get a TICK now.
 
-        Where nobody knows what is due, after a loss of what tasks reported, the task that folds the TICK finds out.
+        If Redis has lost a partition's report, it gets a TICK too: the task that folds it reports again.
         """
         return [
             log
@@ -115,7 +115,7 @@ class Ticking:
         ]
 
     def _may_be_due(self, log: TopicPartition, idle: Idle) -> bool:
-        """Whether nobody knows if something is due. A partition that never had a record reports nothing."""
+        """Whether it is unknown if something is due. A partition that never had a record has nothing to report."""
         return not idle.is_reported and (idle.offset > 0 or log.topic in self._awaited)
 
     def _write_until_stopped(self) -> None:
@@ -124,7 +124,7 @@ class Ticking:
             pause_s = _POLL_S
             try:
                 self.write_due(time.monotonic())
-            except Exception as error:  # noqa: BLE001 - a thread that ends would write no TICK any more, and not say so
+            except Exception as error:  # noqa: BLE001 - if the thread ended, TICKs would stop without a report
                 self._log.warning(
                     "no TICK is written: what is due in idle partitions waits", fault=str(error)
                 )

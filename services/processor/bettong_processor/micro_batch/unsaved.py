@@ -1,8 +1,8 @@
-"""Which states lack a snapshot although nothing follows: what the driver has saved beside the batches. Pure.
+"""Decides when to save the states of idle partitions, for which no later batch triggers a snapshot. Pure.
 
-A batch that starts proves that the one before is durable. A partition without another record has no such batch, so its
-newest state would never become a snapshot. Here it becomes due once Spark has committed it (its progress report says
-so) and it has not moved for a snapshot interval.
+The start of a batch proves that the output of the one before is durable. A partition without a further record has no
+such batch, so its newest state would never become a snapshot. Here it becomes due once Spark has committed the batch
+(says its progress report) and the partition's offset has not moved for a snapshot interval.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from bettong.identifiers import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 
-# A partition that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s
+# A state that could not be saved (it is no longer in memory, or the store is unreachable) is retried after 1 s, 2 s ...
 _PAUSE_S_MIN, _PAUSE_S_MAX = 1.0, 60.0
 
 
@@ -26,7 +26,7 @@ class _Rest:
 
 @dataclass(slots=True)
 class Unsaved:
-    """Of one query. `saved`: snapshots that there were at its start. Seconds of one monotonic clock."""
+    """For one query. `saved`: offsets of the snapshots at its start. Seconds of one monotonic clock."""
 
     interval_s: float
     saved: dict[TopicPartition, int]
@@ -44,8 +44,8 @@ class Unsaved:
             if rest.offset > self.saved.get(partition, 0) and now_s >= rest.not_before_s
         }
 
-    def tried(self, due: Offsets, saved: Offsets, now_s: float) -> None:
-        """What came of saving them: `saved` of each partition that has a snapshot now."""
+    def note_attempt(self, due: Offsets, saved: Offsets, now_s: float) -> None:
+        """Notes the result of an attempt: `saved` has the offset of each partition that has a snapshot now."""
         self.saved |= saved
         for partition, offset in due.items():
             if self.saved.get(partition, 0) < offset:

@@ -1,8 +1,8 @@
 """Durable snapshots, off the hot path: a thread copies increments from shared memory to the store.
 
-After each batch the partitions' increments lie in shared memory. Once their output is known to be durable, and
-`snapshot_interval` has passed, the chain up to there is completed in the store. A store that is away holds nothing
-up: what it lacks is copied when it is back, and until then a recovery only folds more of the log again.
+After each batch the partitions' increments are in shared memory. Once their output is known to be durable, and the
+snapshot interval has passed, the chain up to there is completed in the store. An unreachable store blocks nothing: what
+it lacks is copied when it is back, and until then a recovery replays more of the log.
 """
 
 import threading
@@ -17,13 +17,13 @@ from bettong.snapshots.chain import chain
 from bettong.snapshots.store import SnapshotStore
 from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
 
-# A store that failed is left alone for this long.
+# The pause after a failure of the store.
 _PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where states are kept: `local` in this machine's shared memory, `durable` where `BETTONG_SNAPSHOTS` says."""
+    """The stores of states: `local` in this machine's shared memory, `durable` as `BETTONG_SNAPSHOTS` says."""
 
     local: SnapshotStore
     durable: SnapshotStore
@@ -45,19 +45,19 @@ def upload(stores: Stores, partition: PartitionId, offset: int) -> SavedSnapshot
         if each not in durable:
             data = stores.local.load(partition, each)
             if data is None:
-                return None  # pushed out by newer ones: the next upload has them
+                return None  # deleted, as there are newer ones: the next upload copies those
             stores.durable.save(partition, each, data)
             size += len(data)
     if not wanted:
         return None
-    if not size:  # another process has saved it, and says what that cost
+    if not size:  # another process has saved it, and reports the cost
         return SavedSnapshot(usable[-1].offset)
     took_ms = (time.perf_counter_ns() - begun_ns) / 1e6
     return SavedSnapshot(usable[-1].offset, SnapshotCost(time.time(), size, took_ms, 0.0))
 
 
 class Uploads:
-    """The thread of one process, started when there is something to do. Bounded: a partition waits once at most."""
+    """Uploads in a thread, which starts with the first one. Bounded: at most one upload waits for each partition."""
 
     def __init__(self, stores: Stores, *, interval_s: float, clock: Callable[[], float], log: Logger) -> None:
         self._stores = stores
@@ -88,7 +88,7 @@ class Uploads:
             self._changed.notify_all()
 
     def complete(self, partition: PartitionId, offset: int) -> bool:
-        """Does at once what `offer` would lead to, on the caller's thread; False when the store did not take it."""
+        """Uploads at once, on the caller's thread; False when the store failed."""
         return self._upload(partition, offset)
 
     def saved(self, partition: PartitionId) -> SavedSnapshot | None:
@@ -96,11 +96,11 @@ class Uploads:
         return self._saved.get(partition)
 
     def fault(self, partition: PartitionId) -> str:
-        """Why the store did not take the next one; "" where it did."""
+        """Why the last upload failed; "" if it did not."""
         return self._faults.get(partition, "")
 
     def wait_until_saved(self, timeout_s: float) -> bool:
-        """Waits until nothing is due; False when that took longer."""
+        """Waits until no upload is due or running; False after `timeout_s`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._due and not self._busy, timeout_s)
 

@@ -1,4 +1,4 @@
-"""One reference table: its versions in the store, the newest of them named in each log, old ones removed."""
+"""One reference table: stores its versions, names the newest in each log, and removes old ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from bettong.snapshots.references import Offsets, ReferenceStore, next_version, 
 from bettong.worker.references.table import fingerprint_of
 
 Load = Callable[[], bytes]
-# Names a version in each partition's log of a stage, and says where. Raises LogError, StoreError.
+# Names a version in each partition's log of a stage; returns the offsets. Raises LogError, StoreError.
 Name = Callable[[str, ReferenceVersion], Offsets]
 # Where the log of each partition of a stage begins. Raises LogError.
 Begins = Callable[[str], Mapping[int, int]]
@@ -18,7 +18,7 @@ Begins = Callable[[str], Mapping[int, int]]
 
 @dataclass(slots=True)
 class KeptTable:
-    """Of a join of a stage. For one thread. What it asks of the store raises StoreError."""
+    """The reference table of a stage's join. For one thread. Any method may raise StoreError."""
 
     join: str
     stage: str
@@ -30,7 +30,7 @@ class KeptTable:
     log: Logger
     # Whether it was loaded just now.
     is_fresh: bool = False
-    # Of versions that this run has named in each log, or that are noted as named.
+    # Where each version is named in the logs, by this run or according to the store.
     _offsets: dict[ReferenceVersion, Offsets] = field(default_factory=dict)
 
     @property
@@ -39,41 +39,41 @@ class KeptTable:
         return self.source.series(self.join)
 
     def has_version(self) -> bool:
-        """Whether messages before the first record see something."""
+        """Whether a version is stored. The first one also applies to messages before the record that names it."""
         return bool(self.store.versions(self.series))
 
     def store_first(self) -> None:
-        """Loads the table, and stores its first version, unless there is one by then. Raises ReferenceLoadError."""
+        """Loads the table, and stores its first version unless one exists by then. Raises ReferenceLoadError."""
         data = self.load()
         if not self.has_version():
             self._store(data, [])
             self.is_fresh = True
 
     def refresh(self, is_stopping: Callable[[], bool]) -> None:
-        """Loads the table, unless that was just done; a version that is new is stored, then named in each log. Removes
-        what nobody needs.
+        """Loads the table unless `store_first` just has; stores a new version, then names it in each log.
 
-        Nothing, where the run is stopping by then: another may be at work. Raises ReferenceLoadError, LogError.
+        Removes versions that are no longer needed. Does nothing if the run is stopping after the load: another
+        may lead. Raises ReferenceLoadError, LogError.
         """
-        versions = self.store.versions(self.series) if self.is_fresh else self._loaded(is_stopping)
+        versions = self.store.versions(self.series) if self.is_fresh else self._load_and_store(is_stopping)
         self.is_fresh = False
         if not versions:
             return
         newest = versions[-1]
         begins = self.begins(self.stage)
-        # Once a run, whatever was noted, for the log may be another one, or a worker of an earlier version of the
-        # application may have folded the record and known no such table. It changes nothing for who is at it. The first
-        # one, too: so it is noticed when the store has lost it.
+        # Named once in each run, even if the store says that it is named: the log may be another one, or an earlier
+        # version of the application, without this table, may have folded the record. A worker that already uses the
+        # version ignores the record. The first version too: so a store that has lost it is detected.
         if not begins.keys() <= self._offsets.get(newest, {}).keys():
             self._offsets[newest] = self.name(self.stage, newest)
             self.store.note_offsets(newest, self.stage, self._offsets[newest])
             self.log.info("reference table named in the log", version=str(newest))
-        for old in superfluous({each: self._named(each) for each in versions}, begins):
+        for old in superfluous({each: self._named_offsets(each) for each in versions}, begins):
             self.store.remove(old)
             self._offsets.pop(old, None)
             self.log.info("reference table removed: nothing needs it any more", version=str(old))
 
-    def _loaded(self, is_stopping: Callable[[], bool]) -> list[ReferenceVersion]:
+    def _load_and_store(self, is_stopping: Callable[[], bool]) -> list[ReferenceVersion]:
         data = self.load()
         return [] if is_stopping() else self._store(data, self.store.versions(self.series))
 
@@ -85,7 +85,7 @@ class KeptTable:
         self.log.info("reference table stored", version=str(version), size_bytes=len(data))
         return [*known, version]
 
-    def _named(self, version: ReferenceVersion) -> Offsets | None:
+    def _named_offsets(self, version: ReferenceVersion) -> Offsets | None:
         found = self._offsets.get(version) or self.store.offsets(version, self.stage)
         if found is not None:
             self._offsets[version] = found

@@ -1,4 +1,4 @@
-"""What `load()` of a reference table gives, as the bytes of a version."""
+"""Calls `load()` of a reference table, and encodes the result as the bytes of a version."""
 
 import threading
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from bettong.worker.references.loaded import loaded_table
 
 
 class Loads:
-    """At most one load of a join at a time, over all runs of a process. From any thread.
+    """Allows one load of a join at a time, over all runs of a process. Thread-safe.
 
-    A load that hangs cannot be ended, and each run begins to load: they would pile up.
+    A load that hangs cannot be ended, and each run starts one: they would pile up.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loading: set[str] = set()
 
-    def alone(self, join: str, load: Callable[[], bytes]) -> bytes:
-        """Calls it. Raises ReferenceLoadError where an earlier one of the join has not ended."""
+    def run_alone(self, join: str, load: Callable[[], bytes]) -> bytes:
+        """Calls `load`. Raises ReferenceLoadError while an earlier load of the join has not ended."""
         with self._lock:
             if join in self._loading:
                 raise ReferenceLoadError(
@@ -36,9 +36,9 @@ class Loads:
 
 
 def loaded_bytes(join: str, source: ReferenceSource, spark: Callable[[], object]) -> bytes:
-    """Calls the user's function, and Spark where it gives a frame of Spark's; blocks for as long as they take.
+    """Calls the user's function, and collects the result if it is a Spark DataFrame; blocks for as long as that takes.
 
-    `spark` gives the session. Raises ReferenceLoadError.
+    `spark` returns the session. Raises ReferenceLoadError.
     """
     name = f"reference table {join!r}"
     try:

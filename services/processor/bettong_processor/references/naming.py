@@ -1,4 +1,4 @@
-"""Records that name a version, one in each partition of a stage."""
+"""Appends a record that names a version to each partition of a stage."""
 
 import queue
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from bettong.identifiers import ReferenceVersion, TopicPartition
 from bettong.snapshots.references import Offsets
 from bettong.topics import stage_topic
 
-# Of what is in flight: a record a partition, of some hundred bytes.
+# Of the producer's buffer: one record a partition is in flight, of some hundred bytes.
 BUFFER_BYTES_MAX = 1024 * 1024
-# For the log's answers. What it has not answered is appended again later, which changes nothing.
+# For acknowledgements. Records that are not acknowledged are appended again later; duplicates have no effect.
 ANSWER_MS_MAX = 30_000
 
 
 class Naming:
-    """Appends them by a writer of its own each time: tables are loaded seldom."""
+    """Opens a writer for each version, for tables are loaded seldom."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Naming:
         clock: CheckedClock,
         redis: RedisStore,
     ) -> None:
-        """`connect` makes a writer whose values are answered within ANSWER_MS_MAX; it may block and raise LogError."""
+        """`connect` makes a writer with a delivery timeout of ANSWER_MS_MAX; it may block, and raise LogError."""
         self._application = application
         self._partitions = partitions
         self._connect = connect
@@ -39,7 +39,7 @@ class Naming:
         self._redis = redis
 
     def name(self, stage: str, version: ReferenceVersion) -> Offsets:
-        """Where the records lie, by partition. Raises LogError and StoreError; then some may be there."""
+        """Appends the records; returns their offsets by partition. After a LogError or StoreError some may exist."""
         topic = stage_topic(self._application, stage)
         value = reference_record(stage, self._clock.now_ns(self._redis.time_ns()), version)
         answers: queue.SimpleQueue[tuple[int, int | LogError]] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""The reference tables of an application, with what they need of the driver's parts."""
+"""Makes the reference tables of an application, with their connections and loaders."""
 
 import time
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from bettong_processor.references.naming import ANSWER_MS_MAX, BUFFER_BYTES_MAX,
 def kept_tables(
     settings: ProcessorSettings, planned: Plan, redis: RedisStore, loads: Loads, log: Logger
 ) -> list[KeptTable]:
-    """Of all stages. Connects to nothing yet. `loads`: one for the life of the process."""
+    """The tables of all stages. Does not connect yet. `loads`: one object for the life of the process."""
     application = planned.application
     store = reference_store(settings.snapshots, application, redis)
     naming = Naming(
@@ -41,7 +41,7 @@ def kept_tables(
 
     def begins(stage: str) -> Mapping[int, int]:
         topic = stage_topic(application, stage)
-        # Of this thread alone: others of the driver ask theirs.
+        # A client for this thread only: other threads of the driver have their own.
         with LogAdmin(settings.kafka_connection) as admin:
             found = admin.beginnings([topic])
         return {each.partition: begin for each, begin in in_use(found, settings.partitions).items()}
@@ -51,7 +51,7 @@ def kept_tables(
             join,
             stage,
             source,
-            load=lambda: loads.alone(
+            load=lambda: loads.run_alone(
                 join, lambda: loaded_bytes(join, source, SparkSession.builder.getOrCreate)
             ),
             store=store,

@@ -1,8 +1,8 @@
 """All reference tables of an application: the first versions before anything is folded, newer ones beside the schedule.
 
-    thread "table JOIN"   loads the table when the run begins, and each `reload_every`; a failure is tried again
+    thread "table JOIN"   loads the table when the run begins, then every `reload_every`; retries after a failure
 
-A `load` that fails leaves the table as it was. It is user code: it may take long, or hang, and holds up no other table.
+A `load` that fails leaves the table unchanged. It is user code, and may take long or hang; other tables do not wait.
 """
 
 import threading
@@ -19,10 +19,10 @@ from bettong.user_errors import ANY_ERROR, reason_of
 from bettong_processor.references.kept import KeptTable
 from bettong_processor.supervision import Run
 
-# After a failure; a table that is loaded more often than that is tried as often.
+# Pauses after a failure; at most the table's `reload_every`.
 _BACKOFF_S_MIN = 5.0
 _BACKOFF_S_MAX = 300.0
-# A load that takes longer is shown: it may wait for a slot of Spark's, or for ever.
+# A load that takes longer is reported: it may wait for a slot of Spark's, or hang.
 _LONG_S = 60.0
 
 
@@ -33,9 +33,9 @@ def store_first(
     waiting: Callable[[str], None],
     poll_s: float,
 ) -> None:
-    """Each table has a version. Blocks while those that have none are loaded, and says so, until `is_stopping`.
+    """Loads each table that has no version yet, and stores it. Blocks for that, and reports it to `waiting`.
 
-    Raises ReferenceLoadError, and StoreError.
+    Raises ReferenceLoadError, also once `is_stopping`; and StoreError.
     """
     for table in tables:
         if table.has_version():
@@ -52,7 +52,7 @@ def store_first(
 
 
 class _Loading:
-    """A first load in a thread of its own, which nobody waits for at the end of the process."""
+    """A first load in its own daemon thread, which does not delay the end of the process."""
 
     def __init__(self, work: Callable[[], None], join: str) -> None:
         self.error: BaseException | None = None
@@ -72,7 +72,7 @@ class _Loading:
 
 
 class Reloading:
-    """A `supervision.Run`: another one, and the threads that load its tables again."""
+    """A `supervision.Run` around another one, with threads that reload its tables."""
 
     def __init__(
         self, run: Run, tables: Sequence[KeptTable], *, clock: Callable[[], float], log: Logger
@@ -82,10 +82,10 @@ class Reloading:
         self._clock = clock
         self._log = log
         self._stopping = threading.Event()
-        # By join: since when it fails, and why; when its load began.
+        # By join: since when its load fails, and why; when the running load began.
         self._faults: dict[str, tuple[float, str]] = {}
         self._begun_s: dict[str, float] = {}
-        # When it was loaded last; at first, when the run begins.
+        # When it was last loaded; at first, the begin of the run.
         self._loaded_s = {table.join: clock() for table in tables}
         self._periodic = {table.join for table in tables if table.source.reload_every_ns is not None}
         for table in tables:
@@ -117,24 +117,24 @@ class Reloading:
         self._run.leave()
 
     def stop(self, wait_s: float) -> None:
-        """See Run. A load that is at work is left to itself: nothing comes of it any more."""
+        """See Run. Does not wait for a running load: its result is discarded."""
         self._stopping.set()
         self._run.stop(wait_s)
 
     def faults(self) -> str:
-        """The tables that are as they were, in a line for people; "" for none."""
+        """One line for people about tables whose load fails or takes long; "" for none."""
         now_s = self._clock()
         found = dict.fromkeys(self._faults) | {
             join: None for join, at_s in list(self._begun_s.items()) if now_s - at_s > _LONG_S
         }
-        return "; ".join(self._fault(join, now_s) for join in sorted(found))
+        return "; ".join(self._fault_text(join, now_s) for join in sorted(found))
 
     def ages_s(self) -> dict[str, float]:
-        """Since when tables are as they are: those that are to be loaded again, or that could not be."""
+        """The ages of tables that are reloaded periodically, or whose load fails."""
         now_s, shown = self._clock(), self._periodic | dict(self._faults).keys()
         return {join: now_s - at_s for join, at_s in list(self._loaded_s.items()) if join in shown}
 
-    def _fault(self, join: str, now_s: float) -> str:
+    def _fault_text(self, join: str, now_s: float) -> str:
         since_s, why = self._faults.get(join, (None, ""))
         begun_s = self._begun_s.get(join)
         texts = [] if since_s is None else [f"not loaded again since {_moment(since_s)}: {why}"]

@@ -1,10 +1,10 @@
-"""One partition that a loop folds: its worker, its output in flight, and its snapshots on their way to the store.
+"""One partition that a loop folds: its worker, its output in flight, and its pending snapshots.
 
     fold ─> output ─> broker ─> acknowledged ┐
        └─> increment: pending until all output of the records below it is acknowledged ─> saved
 
-At most two snapshots are pending: the next begins when the one before is saved, and a last one when the partition is
-revoked. So memory is bounded, and a store that is away only makes the next increment larger.
+At most two snapshots are pending: the next begins when the previous one is saved, and a last one when the partition is
+revoked. So memory is bounded, and an unreachable store only makes the next increment larger.
 """
 
 import threading
@@ -26,12 +26,12 @@ from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
 from bettong_processor.stamping import Stamping
 from bettong_processor.ticks import TickPacing
 
-# `PartitionWorker.increment`, or what guards it: then it may give nothing.
+# `PartitionWorker.increment`, or a guard around it, which may return None.
 Save = Callable[[PartitionWorker], tuple[Increment, bytes] | None]
 
 
 class OutstandingOutput:
-    """Output of a stretch of records: how much of it the broker has not acknowledged."""
+    """Counts output records that the broker has not acknowledged, for a range of input records."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,18 +39,18 @@ class OutstandingOutput:
 
     @property
     def complete(self) -> bool:
-        """Whether all that was appended is durable; stays so once nothing more is appended."""
+        """Whether all appended output is durable; stays true if nothing more is appended."""
         return self.count == 0
 
     def add(self, change: int) -> None:
-        """Safe from several threads."""
+        """Changes the count. Thread-safe."""
         with self._lock:
             self.count += change
 
 
 @dataclass(slots=True)
 class PendingSnapshot:
-    """An increment that is not saved yet, and the output that must be durable before it is.
+    """An increment that is not saved yet, and the output that must be durable first.
 
     `paused_ms`: how long it took to make.
     """
@@ -63,26 +63,26 @@ class PendingSnapshot:
     not_before_s: float = 0.0
 
     def saved(self, took_ms: float) -> SavedSnapshot:
-        """The store has it now, and took so long."""
+        """The result, after the store has saved it within `took_ms`."""
         cost = SnapshotCost(time.time(), len(self.data), self.paused_ms + took_ms, self.paused_ms)
         return SavedSnapshot(self.increment.offset, cost)
 
 
 @dataclass(slots=True)
 class OutputBuffer:
-    """Bytes of output in flight, over all partitions of a loop, as LogWriter counts them; and what the log refused."""
+    """Bytes of output in flight, over all partitions of a loop, as LogWriter counts them; and the first failure."""
 
     bytes_in_flight: int = 0
     failure: LogError | None = None
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, size: int) -> None:
-        """Before a value is appended."""
+        """Adds a value before it is appended."""
         with self.changed:
             self.bytes_in_flight += size
 
     def remove(self, size: int, answer: int | LogError) -> None:
-        """When the broker has acknowledged or refused it."""
+        """Removes a value once the broker has acknowledged or refused it."""
         with self.changed:
             self.bytes_in_flight -= size
             if isinstance(answer, LogError):
@@ -90,21 +90,21 @@ class OutputBuffer:
             self.changed.notify_all()
 
     def has_room(self, bytes_max: int) -> bool:
-        """Whether less than `bytes_max` is in flight, or the log has failed. Asked for each record: takes no lock."""
+        """Whether less than `bytes_max` is in flight, or the log has failed. Called for each record: takes no lock."""
         return self.bytes_in_flight < bytes_max or self.failure is not None
 
     def await_room(self, bytes_max: int, wait_s: float) -> bool:
-        """The same; waits for that."""
+        """As `has_room`, after waiting for room for at most `wait_s`."""
         with self.changed:
             return bool(self.changed.wait_for(lambda: self.has_room(bytes_max), wait_s))
 
 
 class ActivePartition:
-    """Used by its loop's thread; acknowledgements of the log come from another.
+    """Used by its loop's thread; acknowledgements arrive in another.
 
-    `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
-    `held_s`: for how long its loop waited for the log to take output, after a record of this partition. `pause_s`: for
-    how long its last snapshot stopped the folding.
+    `due_s`: when its next snapshot is due; `revoke_by_s`: the deadline of its revocation, None while it is kept.
+    `held_s`: how long its loop has waited for room for output, after records of this partition (back-pressure).
+    `pause_s`: how long its last snapshot stopped the folding.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class ActivePartition:
         self._output = OutstandingOutput()
 
     def fold_record(self, folded: Record, writer: LogWriter, buffer: OutputBuffer) -> None:
-        """Folds the next record and appends its output. Raises what the worker and the writer raise."""
+        """Folds the next record and appends its output. Raises the errors of worker and writer."""
         self._is_idle = False
         output = self._output
         records, times, traceparent = self._stamping.fold(self.worker, self._fold, folded)
@@ -157,7 +157,7 @@ class ActivePartition:
     def tick_if_due(self, log_ns: int, writer: LogWriter, buffer: OutputBuffer, now_s: float) -> None:
         """Appends a TICK to the partition's own log if something is due and no record was folded since the last call.
 
-        `log_ns`: the time that it carries. It is no output: no snapshot waits for it. Raises what the writer raises.
+        `log_ns`: the TICK's time. A TICK is not output: no snapshot waits for it. Raises the errors of the writer.
         """
         due_ns, was_idle = self.worker.due_ns, self._is_idle
         self._is_idle = True
@@ -176,13 +176,13 @@ class ActivePartition:
 
     @property
     def unacknowledged(self) -> int:
-        """Frames of output that the log has not answered for."""
+        """The number of output frames that the broker has not acknowledged."""
         return self._output.count + sum(each.output.count for each in self.pending)
 
     def begin_snapshot(self) -> None:
-        """Makes an increment of what was folded since the last one; it may be saved when its output is durable.
+        """Makes an increment of the changes since the last one; it may be saved once its output is durable.
 
-        None where it would kill this worker: the next one holds that, too.
+        Makes none if that would kill this worker: the next increment has these changes, too.
         """
         if self.worker.next_offset <= self.worker.saved.offset:
             return

@@ -1,7 +1,7 @@
-"""Which slot gets which partition. Pure: members and the present assignment in, the next assignment out.
+"""Assigns partitions to slots. Pure: takes the members and the current assignment, returns the next one.
 
-Each stage is assigned by itself, for the stages of an application differ in load: every member gets as many of its
-partitions as any other, give or take one. A partition stays where it is unless its slot is gone or has too many.
+Each stage is balanced separately, for the stages of an application differ in load: the members' numbers of its
+partitions differ by at most one. A partition keeps its slot unless that slot is lost or has too many.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from bettong.identifiers import PartitionId
 def assign_partitions(
     partitions: Iterable[PartitionId], members: Collection[int], current: Mapping[PartitionId, int]
 ) -> dict[PartitionId, int]:
-    """The slot of each partition. Without any member the present assignment: nobody is there to hold anything."""
+    """The slot of each partition. Without members the current assignment stays, as no slot could take a partition."""
     if not members:
         return dict(current)
     total = dict.fromkeys(sorted(members), 0)
@@ -29,14 +29,14 @@ def assign_partitions(
 def _assign_stage(
     partitions: list[PartitionId], total: Mapping[int, int], current: Mapping[PartitionId, int]
 ) -> dict[PartitionId, int]:
-    """One stage. `total`: what members got of earlier stages; the one with less is the first to get one more."""
+    """Assigns one stage. `total`: members' partitions of earlier stages; those with fewer are first to get one more."""
     kept: dict[int, list[PartitionId]] = {slot: [] for slot in total}
     unassigned: list[PartitionId] = []
     for partition in partitions:
         slot = current.get(partition)
         (kept[slot] if slot is not None and slot in kept else unassigned).append(partition)
     share, more = divmod(len(partitions), len(kept))
-    # One more goes to the member that has it already, else to the one with least.
+    # The extra partitions go to members that already hold one more, then to those with the fewest in total.
     ranked = sorted(kept, key=lambda slot: (-min(len(kept[slot]), share + 1), total[slot], slot))
     quota = {slot: share + (rank < more) for rank, slot in enumerate(ranked)}
     for slot, held in kept.items():

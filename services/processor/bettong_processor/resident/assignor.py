@@ -1,4 +1,4 @@
-"""Checks which slots live, and publishes the assignment of partitions to them."""
+"""Checks which slots are alive, and publishes the assignment of partitions to them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -8,24 +8,24 @@ from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong_processor.resident.assignment import assign_partitions
 
-# At its start a run waits this long for all slots, so that the first one does not get every partition.
+# A starting run waits this long for all slots, so that the first one does not get every partition.
 GATHER_S = 2.0
-# A check that took this long met a Redis that stood still: heartbeats that wait for it, too, are not counted yet.
+# A check that took this long shows that Redis stalled, so that heartbeats may be delayed, too.
 _SLOW_S = 0.5
-# In one that took this long all slots may look silent, and each would be asked for in Spark: the next check finds out.
+# After a check that took this long all slots may look silent. Spark is not asked about each: the next check decides.
 _STALL_S = 0.1
-# A partition moves within a heartbeat, an increment and a restore. One that nobody holds for this long is reported.
+# A partition moves within a heartbeat, an increment and a restore. One without a holder for this long is reported.
 _UNHELD_S = 3.0
 _NAMED_MAX = 3
 
 
 class Assignor:
-    """Used by one thread. `grace_s`: after the store was away, a slot counts as dead only after this long.
+    """Used by one thread. `grace_s`: after an outage of the store, no slot counts as dead for this long.
 
-    Away is also a store that stood still, or came back without the newest assignment: empty, or older.
+    An outage is also a store that stalled, or came back without the newest assignment: empty, or with an older one.
 
-    `is_vacated` says whether a task that is silent has ended for certain, and none runs in its slot: the slot need
-    not be waited for. `clock` is monotonic, in seconds.
+    `is_vacated` returns whether a silent task has certainly ended, and none runs in its slot: then its TTL need not be
+    awaited. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Assignor:
         self._waits_for = "no task has started yet"
 
     def waits_for(self) -> str:
-        """What keeps partitions from being folded; "" when each has a holder, or had one a moment ago."""
+        """What keeps partitions from being folded; "" if each has a holder, or had one a moment ago."""
         return self._waits_for
 
     def update_assignment(self, slots: int) -> None:
-        """Checks the slots 0 to `slots` - 1, and assigns the partitions anew when the members have changed.
+        """Checks the slots 0 to `slots` - 1, and reassigns the partitions when the members have changed.
 
-        A store that is away changes nothing. Raises StoreError when it refuses, SupersededError when a newer run has
-        begun, and what `is_vacated` raises.
+        Changes nothing while the store is unreachable. Raises StoreError when it refuses, SupersededError when a newer
+        run has begun, and the errors of `is_vacated`.
         """
         begun_s = self._clock()
         try:
@@ -74,7 +74,7 @@ class Assignor:
         if forgotten or now_s - begun_s >= _SLOW_S:
             self._grace_until_s = now_s + self._grace_s
         if forgotten:
-            # The slots still hold what they held, and say so with their next heartbeat.
+            # The slots still hold their partitions, and their next heartbeats report them.
             self._publish(self._assignment.slots)
         dismissed = self._dismiss_ended(seen.silent) if now_s - begun_s < _STALL_S else set()
         members = seen.members
@@ -84,7 +84,7 @@ class Assignor:
         if self._is_gathering(members, slots):
             return
         if members and members != self._members:
-            # Who holds a partition now is the first to keep it, also where the last assignment named another slot.
+            # The current holder of a partition is preferred, even if the last assignment named another slot.
             wanted = assign_partitions(self._partitions, members, {**self._assignment.slots, **seen.holders})
             if wanted != self._assignment.slots:
                 self._publish(wanted)
@@ -104,7 +104,7 @@ class Assignor:
             self._waits_for = "no slot lives: no executor has room, or its tasks fail (see the log)"
 
     def stop_slots(self) -> bool:
-        """Tells all slots to drain and end; False when the store is away, so that they do not hear it. Never raises."""
+        """Asks all slots to drain and end; False if that could not be published. Never raises."""
         try:
             published = self._publish(self._assignment.slots, stop=True)
         except StoreError:
@@ -114,7 +114,7 @@ class Assignor:
         return published
 
     def _dismiss_ended(self, silent: Iterable[Task]) -> set[int]:
-        """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""
+        """Removes slots whose tasks have ended from the members, before their TTL expires; returns them."""
         gone = set()
         for task in silent:
             try:
@@ -134,9 +134,9 @@ class Assignor:
         return len(members) < slots and self._clock() < self._gathered_s
 
     def _publish(self, slots: Mapping[PartitionId, int], *, stop: bool = False) -> bool:
-        """Whether the store has said that it is written. If not, the next check finds out, and it is published again.
+        """Whether the store has acknowledged the assignment. If not, the next check sees that, and publishes it again.
 
-        Each attempt has an epoch of its own: one that was not answered may have been carried out, and heard of.
+        Each attempt has its own epoch: a request without a response may have been executed, and read by slots.
         """
         self._assignment = SlotAssignment(self._assignment.epoch + 1, slots, stop)
         try:
@@ -148,7 +148,7 @@ class Assignor:
 
 
 def _unheld_text(partitions: Sequence[PartitionId]) -> str:
-    """In a line for people; "" for none."""
+    """One line for people; "" for no partitions."""
     if not partitions:
         return ""
     more = f" and {len(partitions) - _NAMED_MAX} more" if len(partitions) > _NAMED_MAX else ""

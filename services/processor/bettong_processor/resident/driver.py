@@ -1,11 +1,11 @@
 """The driver of the resident schedule: a Spark job for each slot, the assignment of partitions, and progress.
 
-    thread "slot n"    submits the job "bettong resident slot n", again whenever it ends by a fault that may pass
+    thread "slot n"    submits the job "bettong resident slot n", again after each transient fault
     thread "assignor"  checks which slots live, and assigns the partitions to them
     thread "progress"  asks Kafka where the logs end (`bettong_processor.progress`)
 
-Spark keeps the tasks alive: one that is lost with its executor waits until another has room. A slot without a task is
-silent, and holds nothing.
+Spark restarts a task that is lost with its executor, once another executor has room. A slot without a task sends no
+heartbeats, and holds no partitions.
 """
 
 import threading
@@ -34,7 +34,7 @@ from bettong_processor.resident.task import TTL_MS, SlotTask
 
 # Between two checks of the members, and of how many slots Spark has.
 _CHECK_S = 0.05
-_REST_CHECK_S = 0.15  # of the members, while nothing comes
+_REST_CHECK_S = 0.15  # of the members, while no record arrives
 _COUNT_S = 0.5
 # A task that ended is submitted again after this long; the first time at once, when it had run for a while.
 _BACKOFF_S_MIN = 1.0
@@ -46,7 +46,7 @@ _HEALTHY_S = 10.0
 def start_run(
     context: SparkContext, settings: ProcessorSettings, planned: Plan, store: RedisStore, log: Logger
 ) -> "Resident":
-    """Begins a run: earlier tasks are superseded. Raises StoreError, and Py4JError when Java is gone."""
+    """Starts a run, which supersedes earlier tasks. Raises StoreError, and Py4JError when Java has ended."""
     run = uuid.uuid4().hex
     membership = RedisMembership(store, ttl_ms=TTL_MS)
     task = SlotTask(settings, run, membership.begin_run(run))
@@ -85,7 +85,7 @@ class Resident:
         *,
         kept_free: int = 0,
     ) -> None:
-        """`kept_free`: slots of Spark's for the jobs of others: ours never end."""
+        """`kept_free`: how many of Spark's slots are left to other jobs, as the schedule's own tasks never end."""
         self._kept_free = kept_free
         self._context = context
         self._task = task
@@ -98,7 +98,7 @@ class Resident:
         self._slots: list[threading.Thread] = []
         self._start_slots(self._count_slots())
         self._thread = InheritableThread(
-            target=self._guarded, args=(self._assign_partitions,), name="assignor", daemon=True
+            target=self._run_guarded, args=(self._assign_partitions,), name="assignor", daemon=True
         )
         self._thread.start()
         self._progress.start()
@@ -117,7 +117,7 @@ class Resident:
         return self._progress.metrics()
 
     def ended(self, wait_s: float) -> bool:
-        """See Run. By itself it ends only by a fault."""
+        """See Run. It ends by itself only with an error."""
         if not self._ended.wait(wait_s):
             return False
         if self._fault is not None:
@@ -125,7 +125,7 @@ class Resident:
         return True
 
     def leave(self) -> None:
-        """See Run. The tasks that are left are drained."""
+        """See Run. Drains the remaining tasks."""
         self.stop(_DRAIN_S_MAX)
 
     def stop(self, wait_s: float) -> None:
@@ -143,9 +143,9 @@ class Resident:
             self._log.debug("jobs not cancelled", fault=str(error))
 
     def _drain(self, deadline_s: float) -> None:
-        """Waits for the tasks, which were told to end.
+        """Waits for the tasks, which were asked to end.
 
-        All jobs without one are cancelled before: they would wait on for an executor, or get that of a task that ends.
+        Cancels jobs without a task: they would wait for an executor, or get the one of a task that ends.
         """
         while time.monotonic() < deadline_s:
             alive = [slot for slot, thread in enumerate(self._slots) if thread.is_alive()]
@@ -160,10 +160,12 @@ class Resident:
         return usable(slots_of(self._context), kept_free=self._kept_free)
 
     def _start_slots(self, count: int) -> None:
-        """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
+        """Starts a job for each slot that has none yet. Jobs of lost slots wait for an executor."""
         for slot in range(len(self._slots), count):
             work = partial(self._run_slot, slot)
-            thread = InheritableThread(target=self._guarded, args=(work,), name=f"slot {slot}", daemon=True)
+            thread = InheritableThread(
+                target=self._run_guarded, args=(work,), name=f"slot {slot}", daemon=True
+            )
             self._slots.append(thread)
             thread.start()
 
@@ -200,14 +202,14 @@ class Resident:
             self._assignor.update_assignment(len(self._slots))
 
     def _is_over(self) -> bool:
-        """Whether Spark has stopped, or Java is gone: no job will ever run again."""
+        """Whether Spark has stopped or Java has ended, so that no job can run any more."""
         try:
             return bool(self._context._jsc.sc().isStopped())  # noqa: SLF001 - Python has no other way to ask
         except (Py4JError, OSError):
             return True
 
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """A thread's work. Whatever it raises ends the run: nobody would assign partitions, or run the slot."""
+    def _run_guarded(self, work: Callable[[], None]) -> None:
+        """Runs a thread's work. Any error ends the run, since without it a slot or the assignment would stop."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - raised where the run is awaited

@@ -1,8 +1,8 @@
 """The thread that sends a slot's heartbeats to the store, and receives which partitions the slot is to hold.
 
-It never holds up the loop: the loop reads the newest desired assignment, and reports what it has revoked. While the
-store is away the desired assignment stays as it was: the slot keeps what it holds, and others, which cannot acquire
-anything, keep what they hold.
+It never blocks the loop, which reads the newest desired assignment and reports the partitions it has revoked. While the
+store is unreachable the desired assignment does not change: each slot keeps the partitions it holds, and none can
+acquire others.
 """
 
 import threading
@@ -17,9 +17,9 @@ from bettong.errors import StoreError
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 
-# Between two heartbeats: a slot learns of a new assignment this late at most.
+# Between two heartbeats, and so the longest delay until a slot receives a new assignment.
 _INTERVAL_S = 0.05
-# While the slot is at rest; well below SILENT_MS, so that it is not asked whether it still lives.
+# While the slot is at rest; well below SILENT_MS, so that the driver does not check whether its task has ended.
 _REST_INTERVAL_S = 0.15
 # While a partition is to be acquired that another slot still holds.
 _EAGER_INTERVAL_S = 0.005
@@ -29,9 +29,9 @@ _STOP_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DesiredAssignment:
-    """What a loop is to do. `held`: acquired, and not lost; `assigned`: to be held. All else is to be revoked.
+    """What a loop is to do. `held`: acquired and not lost; `assigned`: to be held. Others are to be revoked.
 
-    `superseded`: another task runs in this one's slot, it must end without another word.
+    `superseded`: another task runs in this one's slot; this one must end and write nothing more.
     """
 
     held: frozenset[PartitionId] = frozenset()
@@ -54,25 +54,25 @@ class Heartbeat:
         self._hurry = False
         self._at_rest = False
         self._ended = False
-        # Redis' clock by the last response, and when that came by this machine's monotonic clock.
+        # Redis' time in the last response, and the monotonic time of this machine when it arrived.
         self._redis_clock = CarriedClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="heartbeat")
         self._sending: Future[None] = Future()
 
     @property
     def desired(self) -> DesiredAssignment:
-        """The newest. Never blocks. Raises what has ended the thread: a slot that hears nothing more must not go on."""
+        """The newest assignment. Never blocks. Raises the error that ended the thread: without it the slot must end."""
         if self._sending.done():
             self._sending.result()
         return self._desired
 
     @property
     def redis_ns(self) -> int:
-        """Redis' clock now, Unix ns: that of the last response, and what has passed since. 0 before the first."""
+        """Redis' clock now, Unix ns: the time of the last response plus the time since. 0 before the first response."""
         return self._redis_clock.now_ns or 0
 
     def report_revoked(self, partition: PartitionId) -> None:
-        """The loop holds this partition no more; another slot may acquire it. Never blocks for long."""
+        """Reports that the loop has released a partition: another slot may acquire it. Never blocks for long."""
         with self._changed:
             self._revoked.add(partition)
             self._change_desired(held=self._desired.held - {partition})
@@ -80,7 +80,7 @@ class Heartbeat:
             self._changed.notify_all()
 
     def rest(self, *, at_rest: bool) -> None:
-        """Whether the loop is at rest; when that ends the next heartbeat goes out at once. Never blocks for long."""
+        """Sets whether the loop is at rest; the end of a rest triggers a heartbeat at once. Never blocks for long."""
         if at_rest == self._at_rest:
             return
         with self._changed:
@@ -89,7 +89,7 @@ class Heartbeat:
             self._changed.notify_all()
 
     def await_change(self, wait_s: float) -> None:
-        """Blocks until the desired assignment changes, at most `wait_s`."""
+        """Blocks until the desired assignment changes, for at most `wait_s`."""
         with self._changed:
             before = self._desired
             self._changed.wait_for(lambda: self._desired is not before, wait_s)
@@ -124,7 +124,7 @@ class Heartbeat:
     def _send_heartbeat(
         self, held: frozenset[PartitionId], wanted: frozenset[PartitionId], revoked: set[PartitionId]
     ) -> float:
-        """One heartbeat; seconds until the next."""
+        """Sends one heartbeat; returns the pause until the next, in seconds."""
         try:
             response = self._membership.send_heartbeat(
                 self._task, self._assignment.epoch, held=held, wanted=wanted, revoked=revoked
@@ -149,7 +149,7 @@ class Heartbeat:
         if response.assignment is not None:
             self._assignment = response.assignment
         own = frozenset(each for each, slot in self._assignment.slots.items() if slot == self._task.slot)
-        # What the loop revoked while the heartbeat was under way is not given back to it by the response.
+        # Partitions that the loop revoked while the heartbeat was in flight are not held again through the response.
         held = (self._desired.held - response.lost) | (response.acquired - self._revoked)
         self._change_desired(held=held, assigned=own, stop=self._assignment.stop)
 

@@ -1,4 +1,4 @@
-"""The loop of one slot: reads what its partitions' logs deliver, folds each record at once, appends its output.
+"""The loop of one slot: polls the logs of its partitions, folds each record at once, appends its output.
 
     desired assignment ─> acquire: restore the state beside the loop, then read on from there
                           revoke: read no more, last snapshot, output durable and saved ─> others may acquire it
@@ -34,9 +34,9 @@ from bettong_processor.restoring import Restoring
 from bettong_processor.saved_snapshots import SavedSnapshot
 from bettong_processor.stamping import Stamping
 
-# Beyond this much output in flight nothing is read. Some hundred ms of what a broker takes from one client.
+# Back-pressure: with more output in flight nothing is read. A broker accepts this from one client in some hundred ms.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
-# Records that one poll hands over, and for how long it waits for the first one; less while a partition is acquired or
+# Records that one poll returns, and how long it waits for the first one; shorter while a partition is acquired or
 # revoked.
 _RECORDS_MAX = 256
 _POLL_MS = 20
@@ -47,12 +47,12 @@ _REST_POLL_MS = 100
 _MAINTENANCE_S = 0.01
 # A partition that is revoked waits this long for its last snapshot: with an older one its next owner folds more again.
 _REVOKE_S_MAX = 0.5
-# A store that failed is left alone for this long.
+# The pause after a failure of the store.
 _PAUSE_S = 1.0
-# Metrics that have not changed are written again this often: a Redis that was wiped must not make idle partitions look
-# as if nothing of them had ever been folded.
+# Unchanged metrics are written again this often: after Redis has lost its data, idle partitions must not look as if
+# nothing in them had ever been folded.
 _REPEAT_METRICS_S = 5.0
-# How long a loop that ends waits for what is in flight.
+# How long an ending loop waits for output in flight and snapshots.
 _DRAIN_S_MAX = 15.0
 
 
@@ -65,7 +65,7 @@ class Intervals:
 
 
 class Loop:
-    """Folds until it is told to stop, or superseded. Used by one thread, with two of its own beside it."""
+    """Folds until it is stopped or superseded. Used by one thread; has two threads of its own."""
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class Loop:
         self._rest = Rest(time.monotonic())
 
     def fold_until_stopped(self) -> None:
-        """Raises what a worker raises (PoisonError, LogTruncatedError ...), LogError, StateChangedError, and what ends
-        the heartbeats.
+        """Raises the errors of workers (PoisonError, LogTruncatedError ...), LogError, StateChangedError, and the error
+        that ended the heartbeats.
 
-        What is folded by then is drained in any case.
+        Output that was appended by then is still flushed, when the writer closes.
         """
         try:
             while not self._is_done():
@@ -153,7 +153,7 @@ class Loop:
                 self._maintain_partitions()
 
     def _await_room(self, partition: ActivePartition) -> bool:
-        """Waits until the broker has taken enough of the output; False where this loop ends first."""
+        """Waits until the broker has acknowledged enough of the output; False if this loop ends first."""
         while not self._is_done():
             begun_s = time.monotonic()
             has_room = self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S)
@@ -164,7 +164,7 @@ class Loop:
         return False
 
     def _maintain_partitions(self) -> None:
-        """All that is done beside folding; never waits for anybody."""
+        """Does everything besides folding; never blocks."""
         if self._buffer.failure is not None:
             raise self._buffer.failure
         now_s = time.monotonic()
@@ -198,7 +198,7 @@ class Loop:
                     self._not_before_s[partition] = now_s + (DEADLY_PAUSE_S if deadly else _PAUSE_S)
 
     def _restore(self, partition: PartitionId, acquired_s: float) -> tuple[PartitionWorker, Fold]:
-        """Exclusions that were logged before this slot held the partition are read before anything is folded."""
+        """Restores a partition, and reads the exclusions that were logged before this slot held it."""
         worker = self._restoring.newest(self._store, partition, self._states)
         self._guard.exclusions.refresh(acquired_s)
         return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
@@ -216,7 +216,7 @@ class Loop:
         self._log.debug("partition acquired", partition=str(id_), offset=worker.next_offset)
 
     def _drop_lost(self, desired: DesiredAssignment) -> None:
-        """Another task holds these: not a word more."""
+        """Drops partitions that another task holds now, and writes nothing more for them."""
         for partition in [each for each in self._active.values() if each.id not in desired.held]:
             self._stop_reading(partition)
             self._log.warning("partition lost: another task holds it now", partition=str(partition.id))
@@ -243,9 +243,9 @@ class Loop:
         self._reader.remove(partition.log)
 
     def _write_ticks(self, now_s: float) -> None:
-        """Lets time pass in partitions that are idle.
+        """Advances time in idle partitions.
 
-        Not while the broker may be away: a writer that waits for an answer too long ends, and all the loop with it.
+        Not while the broker may be unreachable: a delivery that times out ends the writer, and with it the loop.
         """
         if not self._active or self._reader.is_suspect:
             return

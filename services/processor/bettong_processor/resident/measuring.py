@@ -1,4 +1,4 @@
-"""How fast a partition is folded: rate and latency between two reports. Bounded; costs next to nothing a frame."""
+"""Measures a partition's rate and latency between two reports. Bounded; its cost for each frame is negligible."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from bettong import metrics
 from bettong.latency import LatencyHistogram
 
 _MS = 1_000_000
-# Frames whose latency is remembered between two reports. With more of them the newest count.
+# Frames whose latency is kept between two reports; of more frames, the newest.
 _SAMPLES_MAX = 4096
 _OF_LATE = [
     metric.name for metric in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
@@ -16,7 +16,7 @@ _OF_LATE = [
 
 @dataclass(slots=True)
 class Measure:
-    """Of one partition. `note` may be called from another thread than `metrics`."""
+    """The measurements of one partition. `note` may be called from another thread than `metrics`."""
 
     _samples_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
     _histogram: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -24,15 +24,17 @@ class Measure:
     _measured_s: float = 0.0
 
     def note(self, taken_in_ns: int, now_ns: int) -> None:
-        """Output of a frame is durable that the sender took in at `taken_in_ns`."""
-        latency_ns = max(0, now_ns - taken_in_ns)  # the clocks are two
+        """Records that the output of a frame, which the sender took in at `taken_in_ns`, is durable now."""
+        latency_ns = max(0, now_ns - taken_in_ns)  # the two times are of different machines' clocks
         self._samples_ns.append(latency_ns)
         self._histogram.record(latency_ns)
 
     def metrics(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
-        """Since the last report, but LATENCY. `messages`: folded since the beginning; `lag`: records not yet read.
+        """The metrics since the last report; LATENCY is since the start.
 
-        Rate and latency that are not known are reported as "": else those of another time, or task, would stay.
+        `messages`: folded since the start; `lag`: records not read yet.
+
+        An unknown rate or latency is reported as "", or that of an earlier report or task would stay.
         """
         found: dict[str, float | str] = dict.fromkeys(_OF_LATE, "")
         found[metrics.LATENCY.name] = self._histogram.counts().to_text()

@@ -1,19 +1,19 @@
 """How often a partition of a slot is saved. Pure.
 
-To make a snapshot stops the folding of all partitions of its slot, so those of large states are made less often.
+Making a snapshot pauses the folding of all partitions of the slot, so large states are saved less often.
 """
 
 from collections.abc import Iterable
 
-# Of a slot's time, for the snapshots of all its partitions.
+# The most of a slot's time that the snapshots of all its partitions may take.
 _SHARE_MAX = 0.1
-# Of the interval that is set: a recovery folds all records since the last snapshot again.
+# Bounds the interval as a multiple of the setting: a recovery replays all records since the last snapshot.
 _TIMES_MAX = 10
 
 
 def next_snapshot_s(interval_s: float, pauses_s: Iterable[float]) -> float:
-    """Seconds from one snapshot of a partition to its next one.
+    """Seconds between two snapshots of a partition.
 
-    `pauses_s`: for how long the last snapshot of each partition of the slot stopped the folding.
+    `pauses_s`: how long the last snapshot of each partition of the slot paused the folding.
     """
     return min(max(interval_s, sum(pauses_s) / _SHARE_MAX), _TIMES_MAX * interval_s)

@@ -1,4 +1,4 @@
-"""What a resident Spark task does: makes a loop of its process's parts, and runs it until it is told to stop."""
+"""The Spark task of a slot: connects to Kafka and Redis, and runs the slot's loop until it is asked to stop."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from bettong.threads import take_turns_often
 from bettong.topics import stage_topic
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
-from bettong_processor.cpus import kept
+from bettong_processor.cpus import kept_cpus
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.guarding import guarded
 from bettong_processor.programs import programs
@@ -30,26 +30,26 @@ from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Restoring, WorkerLimits
 from bettong_processor.stamping import Stamping
 
-# A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
+# A slot without heartbeats for this long counts as dead, and its partitions are reassigned. Some forty heartbeats: a
 # busy machine must not look like a dead one.
 TTL_MS = 2_000
-# The broker answers a question that it has no records for after this long; a partition that is acquired waits for it
-# where all those that the slot has are quiet. At 20 ms a broker with two idle slots took 4.7 % of a core, not 2.4.
+# How long the broker holds a fetch without records; if all partitions of the slot are idle, a newly acquired one waits
+# for that. With 20 ms a broker with two idle slots took 4.7 % of a core instead of 2.4 %.
 _FETCH_WAIT_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTask:
-    """The function of `mapPartitions`, over one slot's number. `begun_us`: when the run began, by Redis' clock."""
+    """The function of `mapPartitions`, over one slot's number. `begun_us`: begin of the run, by Redis' clock."""
 
     settings: ProcessorSettings
     run: str
     begun_us: int
 
     def incarnation(self, attempt: int) -> int:
-        """Of a task by its `taskAttemptId`, which grows with each task that Spark launches.
+        """The incarnation of a task, from its `taskAttemptId`, which grows with each task that Spark launches.
 
-        It is above all those of earlier runs: no run launches a task a microsecond.
+        It exceeds those of all earlier runs, since no run launches a task every microsecond.
         """
         return self.begun_us + attempt
 
@@ -58,7 +58,7 @@ class SlotTask:
         return incarnation - self.begun_us
 
     def __call__(self, slots: Iterable[int]) -> Iterator[int]:
-        """Folds until the driver says stop, or another task runs in its slot."""
+        """Folds until the driver stops it, or another task runs in its slot."""
         interrupts.ignore()
         for slot in slots:
             self._fold_slot(slot)
@@ -67,7 +67,7 @@ class SlotTask:
     def _fold_slot(self, slot: int) -> None:
         settings = self.settings
         log = configure(settings, "processor-worker").bind(slot=slot)
-        take_turns_often()  # the log's own threads wait behind a fold
+        take_turns_often()  # threads of the Kafka client wait for the GIL during a fold
         ready = programs(settings)
         instance = f"{settings.instance}/{slot}"
         with (
@@ -90,10 +90,10 @@ class SlotTask:
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
             metrics = PartitionMetrics(
-                LiveMetrics(redis), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
+                LiveMetrics(redis), time.monotonic, log, settings.gap_alarm_s, kept_cpus().metrics()
             )
             guard = guarded(settings, ready.plan.application, metrics, log)
-            attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
+            attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # only Spark runs this
             task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
             with (
                 Watch(guard.at_work, guard.reports, guard.limit_ms),
