@@ -48,7 +48,7 @@ def fitting_cases(kinds: Sequence[WindowKind]) -> list[tuple[WindowKind, str]]:
 
 
 def untimed(letter: DeadLetter) -> str:
-    """A dead letter without the log clock, which hangs on how messages are cut into frames."""
+    """A dead letter without the log clock, which depends on how messages are batched into frames."""
     message = letter.message.partition(b',"timer":"timeout"')[0] if letter.fired else letter.message
     return f"{message!r} {letter.reason} {letter.fired}"
 

@@ -348,7 +348,7 @@ class _Growing:
 
     def _lags(self, stream: str) -> bool:
         """Whether what fires in its stage may be older than the watermark by then: if it is late in a window behind
-        hangs on how messages were cut into frames.
+        depends on how messages were batched into frames.
         """
         node = self.graph[stream]
         if node.kind in INPUTS:

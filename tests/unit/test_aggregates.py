@@ -350,7 +350,7 @@ NO_FUNCTION: Any = 3
         (lambda: dear(new=bettong.Count(where=COST)), "new=Count(where=cost): must return bool, not int"),
         (
             lambda: bettong.aggregate(Few, **{**FEW, "total": bettong.Mean("value")}),
-            "total=Mean(...): it gives float, and the field is int",
+            "total=Mean(...): its result is float, and the field is int",
         ),
     ],
 )

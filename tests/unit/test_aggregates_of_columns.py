@@ -1,4 +1,4 @@
-"""Aggregates that are read from columns, without messages, give what the same ones read from messages do."""
+"""Aggregates that read columns, without messages, have the results of the same ones that read messages."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ def test_a_decoder_that_cannot_give_the_schema_is_refused(app: Application) -> N
     class Point:
         x: bettong.i32
 
-    with refused("decoder of 'points'", "'d' cannot give field 'x'"):
+    with refused("decoder of 'points'", "'d' cannot fill field 'x'"):
         app.source("points", schema=Point, decoder=bettong.packed(">d"))
     with refused("decoder of 'points'", "7 is no function"):
         app.source("points", schema=Point, decoder=bettong.each(7))  # type: ignore[arg-type]

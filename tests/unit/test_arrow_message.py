@@ -1,4 +1,4 @@
-"""Where a record batch's values lie is found without Arrow, and only where Arrow would find the same."""
+"""The positions of a record batch's values are found without Arrow, and only where Arrow would find the same."""
 
 from __future__ import annotations
 

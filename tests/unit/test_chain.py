@@ -1,4 +1,4 @@
-"""Chains of increments: which ones make a state, and which are needed no more."""
+"""Chains of increments: which make up a state, and which are no longer needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose buffers lie about themselves are refused by both readers, before anything looks into them."""
+"""Columns with wrong buffers are refused by both readers, before anything reads them."""
 
 from __future__ import annotations
 

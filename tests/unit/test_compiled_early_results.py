@@ -1,4 +1,4 @@
-"""Compiled windows give the early results of plain Python, to the byte, and their final ones as without."""
+"""Compiled windows emit the early results of plain Python, byte for byte, and the same final ones as without."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def table_of(one: PartitionWorker) -> PaneTable:
 
 
 def kept(one: PartitionWorker, shop: str) -> Any:
-    """What is kept of a key: what is due, and which windows have changed. Not what was added to them."""
+    """The state of a key: its timers, and which windows have changed. Not the accumulators."""
     state = one.tables["windows"].state_of(shop)
     if state is None:
         return None
@@ -92,7 +92,7 @@ def kept(one: PartitionWorker, shop: str) -> Any:
 
 @pytest.mark.parametrize(("kind", "late"), fitting_cases(KINDS))
 def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> None:
-    """Who comes next has the increments that were saved, and folds the records since then again."""
+    """The next worker restores the saved increments, and replays the records since then."""
     chance, values, watermark = Random(7), list[bytes](), 20
     for number in range(1, 41):
         messages = [
@@ -133,7 +133,7 @@ def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> N
 def test_open_windows_without_early_results_are_not_gone_on_with_as_such_with_them(
     kind: WindowKind, options: tuple[timedelta | None, timedelta | None]
 ) -> None:
-    """They are other states, as those of plain Python are; how long early results wait may change."""
+    """They have another state schema, as in plain Python; the delay of early results may change."""
     for speed in (False, True):
         before, after, longer = (
             worker(ready("values", kind, "drop", early, compiled=speed))
@@ -166,7 +166,7 @@ def test_early_results_of_keys_that_are_gone_are_not_due(kind: WindowKind) -> No
 def test_early_results_beyond_the_bound_of_a_record_or_left_out_are_dead_letters(
     sample: str, kind: Ranges, timer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They count as a window that fires."""
+    """They count as firings of windows."""
     monkeypatch.setattr(firing_bounds, "FIRINGS_MAX", 8)
     stage = described(sample, kind, "drop").stages[0]
     python, compiled = (worker(program(stage, compiled=speed)) for speed in (False, True))

@@ -1,4 +1,4 @@
-"""Compiled windows with `emit_empty` give what plain Python gives, to the byte: those without messages, too."""
+"""Compiled windows with `emit_empty` emit what plain Python emits, byte for byte, also without messages."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_they_give(
 def outcome(
     kind: Ranges, late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
-    """All that comes out, in no order."""
+    """All output, unordered."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
     found = folded(client, of, parts, partitions, end_ns=FAR_NS)
     return outcome_of(found, (OUT, Filled), (LATE, Reading))
@@ -100,7 +100,7 @@ def outcome(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("late", LATES)
 def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
-    """Who comes next has the increments that were saved, and folds the records since then again."""
+    """The next worker restores the saved increments, and replays the records since then."""
     chance, values, watermark_ns = Random(7), list[bytes](), 20
     for number in range(1, 41):
         messages = [
@@ -127,7 +127,7 @@ def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
 def test_windows_beyond_the_bound_of_a_record_or_left_out_are_dead_letters(
     kind: Ranges, timer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind the bound windows without messages are not gone through, in both speeds."""
+    """Beyond the bound, windows without messages are skipped, in both execution modes."""
     monkeypatch.setattr(firing_bounds, "FIRINGS_MAX", 8)
     stage = described(kind, "drop").stages[0]
     python, compiled = (worker(program(stage, compiled=speed)) for speed in (False, True))
@@ -138,7 +138,7 @@ def test_windows_beyond_the_bound_of_a_record_or_left_out_are_dead_letters(
     messages = [reading(key, at, key) for key, each in times.items() for at in each]
     same(python, compiled, data("in/x", 1, messages, watermark_ns=0))
     found = same(python, compiled, tick_of(FAR_NS))
-    # Of the first key, and of the third one that has ten.
+    # The first key's, and those of the third key, which has ten.
     reasons = Counter("fired 8 times" in each.reason for each in dead_letters(found))
     assert reasons[True] >= 4
     assert reasons[False] == bool(timer)

@@ -1,4 +1,4 @@
-"""Groups of messages and ephemeral windows over columns: what `test_compiled_windows` does not ask of every kind."""
+"""Groups of messages and ephemeral windows over columns: what `test_compiled_windows` does not test of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compiled joins refuse: functions and messages without a compiled form, and states that are none of theirs."""
+"""What compiled joins refuse: functions and messages without a compiled form, and states of other joins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins over columns give what plain Python gives, to the byte: pairs, late messages, dead letters and counters."""
+"""Joins over columns equal those of plain Python, byte for byte: pairs, late messages, dead letters, counters."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_joins_over_columns_are_those_of_plain_python(
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
     join: Join, found: list[tuple[int, bool, int]], cuts: set[int]
 ) -> None:
-    """Which results that messages made come before those that time made hangs on where records end, in each speed."""
+    """In each execution mode, the order of results of messages and of timers depends on where records end."""
     messages, newest_ns = list[Call](), 0
     for number, (line, answers, ahead_ns) in enumerate(found):
         messages.append(call(line, max(0, newest_ns + ahead_ns), number, answers=answers))
@@ -126,7 +126,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
 
 
 def outcome(join: Join, parts: list[list[Call]], partitions: int, *, compiled: bool) -> tuple[Any, ...]:
-    """All that comes out, by key in order."""
+    """All output, by key in order."""
     client, of = Client(described(join), partitions), ready(join, compiled=compiled)
     workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
     records = [
@@ -172,7 +172,7 @@ def test_nothing_that_must_make_no_difference_makes_one(join: Join) -> None:
 
 @pytest.mark.parametrize("join", [*JOINS, *AGEING], ids=described_shortly)
 def test_a_crash_at_any_record_changes_no_join(join: Join) -> None:
-    """Who comes next has the increments that were saved, and folds the records since then again."""
+    """The next worker restores the saved increments, and replays the records since then."""
     chance, values, watermark_ns = Random(7), list[bytes](), 200
     far_ns = join.kind.upper_ns - join.kind.lower_ns if isinstance(join.kind, Within) else 10
     for number in range(1, 61):
@@ -207,7 +207,7 @@ def test_a_crash_at_any_record_changes_no_join(join: Join) -> None:
 
 @pytest.mark.parametrize("how", ["inner", "outer"])
 def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs(how: How) -> None:
-    """Messages in no order among hundreds that are kept, in one frame with a hundred partners, and far behind.
+    """Messages out of order among hundreds that are kept, in one frame with a hundred partners, and far behind.
 
     Few answers: of the pairs, which plain Python makes one by one, there are enough.
     """

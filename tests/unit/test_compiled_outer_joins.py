@@ -39,7 +39,7 @@ from tests.samples.worker import data, fold, results, worker
 FAR_NS = 10**6
 END = tick_record("in", FAR_NS, {Origin("in/x"): FAR_NS, Origin("other/x"): FAR_NS})
 KIND = Within(-5, 7)
-# Of lines 1 to 4: those of 1 and 3 meet, 2 has a call alone and 4 a reply alone.
+# Lines 1 to 4: those of 1 and 3 are paired, 2 has only a call and 4 only a reply.
 LOG = [
     data(
         "in/x",
@@ -54,7 +54,7 @@ LOG = [
     data("in/x", 2, [call(1, 40, 40, answers=False), call(1, 41, 41, answers=True)], watermark_ns=40),
     tick_of(FAR_NS, FAR_NS),
 ]
-# Of the version of line 4, where one is of use for 12 ns.
+# The version of line 4, with a tolerance of 12 ns.
 VERSION_TIMER = b'{"key":"l4","timer":"due","at":25}'
 
 
@@ -87,7 +87,7 @@ def by_helper(one: Side | None, other: Side | None) -> Both | None:
 
 @bettong.compiled
 def alone_only(one: Side, other: Side | None) -> Both | None:
-    """Who has no partner: an anti join."""
+    """Messages without a partner: an anti join."""
     if other is not None:
         return None
     return Both(one.key, one.value, -1, f"{one.value}")
@@ -100,7 +100,7 @@ def right_alone_only(one: Side | None, other: Side) -> Both | None:
 
 @bettong.compiled
 def not_the_left(one: Side | None, other: Side | None) -> Both | None:
-    """What has no partner of one side gives nothing."""
+    """Messages of one side without a partner have no result."""
     if one is None:
         return None
     right = other.value if other is not None else 0
@@ -186,7 +186,7 @@ def talks(records: list[OutputRecord]) -> list[tuple[str, int, int]]:
 )
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
 def test_what_is_left_out_is_that_of_plain_python(how: How, timer: bytes) -> None:
-    """Also a timer of which nothing would have come: the message had found a partner."""
+    """Also a timer that would have had no result: the message had found a partner."""
     found = []
     for of in of_both(Join(KIND, how)):
         one = worker(of)
@@ -209,7 +209,7 @@ def test_what_is_left_out_is_that_of_plain_python(how: How, timer: bytes) -> Non
 )
 @pytest.mark.parametrize("join", VERSIONS, ids=str)
 def test_what_is_left_out_of_versions_is_that_of_plain_python(join: Join, timer: bytes) -> None:
-    """Also a timer at which versions are thrown away alone. What has waited for it is gone, and gives nothing."""
+    """Also a timer that only drops versions. Messages that waited for it are dropped, without results."""
     found = []
     for of in of_both(join):
         one = worker(of)

@@ -48,7 +48,7 @@ def panes_of(one: PartitionWorker) -> PaneTable:
 def test_windows_beyond_the_bound_of_a_record_or_left_out_are_dead_letters(
     join: Join, timer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was in them is gone, in both speeds."""
+    """Their contents are dropped, in both execution modes."""
     monkeypatch.setattr(firing_bounds, "FIRINGS_MAX", 8)
     pair = both(join)
     own = timer.replace(b"130", {DELAYED: b"130", SLIDING: b"143", OUTER_SESSIONS: b"140"}[join])
@@ -73,7 +73,7 @@ def test_windows_beyond_the_bound_of_a_record_or_left_out_are_dead_letters(
 def test_pairs_come_in_parts_and_their_room_is_used_again(
     join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a window with a hundred messages, and of keys of which one side alone has any."""
+    """A window with a hundred messages, and keys with messages of one side only."""
     monkeypatch.setattr(window_columns, "_PAIRS_MAX", 7)
     pair, used, found = both(join), set[int](), 0
     for number in range(1, 9):
@@ -104,7 +104,7 @@ def test_a_session_of_two_has_the_messages_of_the_older_one_first() -> None:
 
 
 def test_a_session_that_has_grown_does_not_fire_in_either_speed() -> None:
-    """Else dead letters of what fires with it would have other indexes."""
+    """Else dead letters of other firings would have other indexes."""
     pair = both(Join(SESSIONS.kind))
     grown = [call(1, 20, 1, answers=False), call(1, 24, 2, answers=True)]
     over = [call(2, 20, 3 * each, answers=each % 2 == 0) for each in range(1, 9)]

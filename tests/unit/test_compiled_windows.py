@@ -1,4 +1,4 @@
-"""Windows over columns give what plain Python gives, to the byte: results, late messages, dead letters and counters."""
+"""Windows over columns equal those of plain Python, byte for byte: results, late messages, dead letters, counters."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ KINDS: list[WindowKind] = [
     Sessions(1, 0),
     Sessions(11, 20),
 ]
-# One that closes after all that tests send; the log clock hangs on how messages are cut into frames.
+# A window that closes after all messages of tests; the log clock depends on how messages are batched.
 LASTING = [Counts(3, 8000) if isinstance(kind, Counts) else kind for kind in KINDS]
 
 
@@ -117,7 +117,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
 def outcome(
     kind: WindowKind, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
-    """All that comes out, in no order."""
+    """All output, unordered."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
     found = folded(client, of, parts, partitions, end_ns=FAR_NS)
     return outcome_of(found, (OUT, Sales), (LATE, Sale))
@@ -125,7 +125,7 @@ def outcome(
 
 @pytest.mark.parametrize(("kind", "late"), fitting_cases(KINDS))
 def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> None:
-    """Who comes next has the increments that were saved, and folds the records since then again."""
+    """The next worker restores the saved increments, and replays the records since then."""
     chance, values, watermark_ns = Random(7), list[bytes](), 20
     for number in range(1, 46):
         sales = [
@@ -200,7 +200,7 @@ def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: Windo
 def test_a_window_that_is_left_out_is_a_dead_letter(
     kind: WindowKind, timer: bytes, left_out_letters: int
 ) -> None:
-    """The session of the second key has grown since it was due first: that leaves nothing out."""
+    """The session of the second key has grown since its timer was set: nothing is left out."""
     sales = [sale(key, 1, 1) for key in (1, 2, 3)]
     log = [data("in/x", 1, [*sales, sale(2, 3, 2)], watermark_ns=1), tick_of(50)]
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
@@ -215,7 +215,7 @@ def test_a_window_that_is_left_out_is_a_dead_letter(
 
 @pytest.mark.parametrize("kind", [KINDS[2], Sessions(6, 0), *GROUPS])
 def test_open_windows_are_shown_as_those_of_plain_python(kind: WindowKind) -> None:
-    """At any time: also those that have fired, and are remembered."""
+    """At any time: also windows that have fired, and are remembered."""
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     for number, at_ns in enumerate([5, 14, 7, 15, 24, 26, 20, 80], 1):
         frame = data("in/x", number, [sale(1, at_ns, at_ns)], watermark_ns=at_ns, ingest_ns=10 * number)
@@ -338,7 +338,7 @@ class Twice(bettong.Sum):
         (of(count=Twice("value")), "count=Twice(...) has no compiled form"),
         (of(count=bettong.Sum(doubled)), "count=Sum(...) is of a function"),
         (of(count=bettong.Count(where=lambda _: True)), "count=Count(...): where= is a function"),
-        (of(count=bettong.Mean("value")), "it gives float, and the field is int"),
+        (of(count=bettong.Mean("value")), "its result is float, and the field is int"),
         (of(KINDS[0], Named), "Named.key has no fixed width"),
         (of(KINDS[0], Wrong), "Wrong.key is text, and 'in' is keyed by integers"),
         (of(key=lambda amount: amount.key), "is a function; key by fields"),

@@ -1,4 +1,4 @@
-"""Defaults of fields: what a message has that lacks them, in JSON, CSV, Parquet and tables of clients."""
+"""Defaults of fields that the input lacks, in JSON, CSV, Parquet and tables of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source may read and a sink append to, told when the application is described."""
+"""What a source may read and a sink append to, checked when the application is described."""
 
 import sys
 from collections.abc import Callable
@@ -128,9 +128,9 @@ def test_a_source_keeps_its_topic_as_data_and_names_a_stream_a_partition() -> No
 @pytest.mark.parametrize(
     ("from_", "words"),
     [
-        ("trades", "is nothing that a source reads; expected a value of bettong.KafkaTopic"),
-        (bettong.KafkaTopic, "is nothing that a source reads"),
-        (bettong.Postgres("trades"), "is nothing that a source reads"),
+        ("trades", "is nothing that a source can read; expected a value of bettong.KafkaTopic"),
+        (bettong.KafkaTopic, "is nothing that a source can read"),
+        (bettong.Postgres("trades"), "is nothing that a source can read"),
         (bettong.KafkaTopic(""), "'' is no topic"),
         (bettong.KafkaTopic("a b"), "'a b' is no topic"),
         (bettong.KafkaTopic("t" * 101), "1 to 100 letters"),

@@ -1,4 +1,4 @@
-"""The frame: its bytes, and what is refused before anybody believes it."""
+"""The frame: its bytes, and what is refused before it is used."""
 
 from __future__ import annotations
 

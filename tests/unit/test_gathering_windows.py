@@ -1,4 +1,4 @@
-"""Top, Distinct, ApproxDistinct and Quantile over columns give what plain Python gives, to the byte."""
+"""Top, Distinct, ApproxDistinct and Quantile over columns equal those of plain Python, byte for byte."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from tests.samples.worker import data, fold, results, worker
 FAR_NS = 10**7
 TUMBLING, DELAYED = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50)
 SLIDING, MANY_PANES = Ranges(60, 20, 0, 5), Ranges(45, 10, 3, 0)
-# The log clock hangs on how messages are cut into frames, so one lasts until the end.
+# The log clock depends on how messages are batched into frames, so one timeout lasts until the end.
 GROUPS, LASTING, EPHEMERAL = Counts(5, 60), Counts(9, 8000), Ephemeral(50, 60)
 SESSIONS, DELAYED_SESSIONS = Sessions(9, 0), Sessions(11, 25)
 # Which windows of which aggregates.
@@ -135,7 +135,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows
 def outcome(
     case: tuple[WindowKind, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
-    """All that comes out, in no order."""
+    """All output, unordered."""
     kind, result = case
     client, of = (
         Client(described(kind, late, result), partitions),
@@ -152,7 +152,7 @@ def outcome(
 def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
     case: tuple[WindowKind, Any], late: str
 ) -> None:
-    """Who comes next has the increments that were saved, and folds the records since then again."""
+    """The next worker restores the saved increments, and replays the records since then."""
     (kind, result), chance, values, watermark_ns = case, Random(7), list[bytes](), 20
     for number in range(1, 46):
         found = [
@@ -206,7 +206,7 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind,
     assert shown == plain
     names, panes, of_python = list(GATHERED), panes_in(shown), panes_in(plain)
     for of in ("amounts", "names"):
-        # In the order in which they came.
+        # In the order of arrival.
         values = [[list(pane[names.index(of)]) for pane in each] for each in (panes, of_python)]
         assert values[0] == values[1]
     assert max(pane[names.index("median")][0] for pane in panes) > 0
@@ -216,7 +216,7 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind,
 
 
 def panes_in(shown: Any) -> list[Any]:
-    """Those of a state that is shown, by time."""
+    """The accumulators of a state that is shown, by time."""
     if "sessions" in shown:
         return [each[2] for each in shown["sessions"]]
     return [shown["panes"][number] for number in sorted(shown["panes"], key=int)]
@@ -244,7 +244,7 @@ def test_open_gathering_windows_are_shown_as_those_of_plain_python() -> None:
 
 
 def in_order(shown: Any) -> str:
-    """As text, for NaN is no equal of itself; which of different values it came between is not known."""
+    """As text, because NaN does not equal itself; its order among other values is not known."""
     if isinstance(shown, dict):
         return repr(sorted((key, in_order(each)) for key, each in shown.items()))
     return repr([in_order(each) for each in shown] if isinstance(shown, list) else shown)

@@ -1,4 +1,4 @@
-"""Who speaks TLS with whom: certificates of servers and clients, over real connections to a small server."""
+"""TLS between clients and servers, by their certificates, over real connections to a small server."""
 
 import asyncio
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_tls_is_spoken_and_plaintext_is_refused(authority: Authority, server: Pa
                 assert code is grpc.StatusCode.UNAVAILABLE
                 text, hopeless = Credentials().complaint(details)
                 assert "set BETTONG_CLIENT_CA" in text
-                assert not hopeless  # a server that ends hangs up, too
+                assert not hopeless  # a stopping server disconnects, too
 
     run(scene())
 

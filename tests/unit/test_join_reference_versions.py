@@ -91,7 +91,7 @@ def test_records_switch_versions_old_ones_and_others_do_not() -> None:
 
 
 def test_versions_of_tables_that_no_join_here_has_are_kept_for_who_goes_back_to_one_and_are_bounded() -> None:
-    """A worker of an application without the join may fold the record that names the table."""
+    """A worker of an application without the join can fold the record that names the table."""
     ready, store = ready_program(), Kept()
     one, two = (store.add(ready, number, [Price("a", number)]) for number in (1, 2))
     others = [one._replace(series=f"other {number}") for number in range(100)]

@@ -1,4 +1,4 @@
-"""Joins: which pairs they make and when, who stays alone, what is late, and that nothing is kept past its bounds."""
+"""Joins: which pairs they make and when, which messages stay alone or are late, and that nothing is kept too long."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ KINDS = st.one_of(
 def test_joins_are_what_their_semantics_say(
     drawn: tuple[JoinKind, How], steps: list[tuple[int, bool, int, int]], crashes: set[int]
 ) -> None:
-    """Each message in a record of its own; a watermark that moves on; workers that are restored in between."""
+    """Each message in its own record; an advancing watermark; workers restored in between."""
     kind, how = drawn
     of_stage = ready(any_join(kind, how))
     one = worker(of_stage)
@@ -134,7 +134,7 @@ ROWS: dict[str, tuple[Make, str, list[tuple[int, int]]]] = {
 
 @pytest.mark.parametrize("row", ROWS)
 def test_pairs_that_messages_make(row: str) -> None:
-    """Of messages `SIDE TIME : VALUE`, in one frame and in a frame each."""
+    """The output for messages `SIDE TIME : VALUE`, in one frame and in a frame each."""
     make, text, expected = ROWS[row]
     events = [
         event(1, each[0], int(at), int(value))
@@ -181,7 +181,7 @@ def test_a_value_of_a_table_is_deleted_by_its_own_message_and_ends_when_no_newer
     assert pairs(fold(one, [record(2, gone, 0, ingest_ns=1 * US)])) == [(4, -1)]
     assert (one.keys, one.counters.deleted) == (0, 1)
     fold(one, [record(3, [event(1, "r", 1, 5)], 0, ingest_ns=2 * US)])
-    # To be looked up does not keep it.
+    # A lookup does not extend its life.
     assert pairs(fold(one, [record(4, [event(1, "l", 1, 6)], 0, ingest_ns=7 * US - 1)])) == [(6, 5)]
     assert pairs(fold(one, [record(5, [event(1, "l", 1, 8)], 0, ingest_ns=7 * US)])) == [(8, -1)]
     assert (one.keys, one.counters.expired) == (0, 1)
@@ -192,7 +192,7 @@ def test_a_version_at_the_message_s_own_time_counts_whichever_comes_first() -> N
     log = [event(1, "r", 5, 1), event(1, "l", 10, 2), event(1, "r", 10, 3), event(1, "r", 11, 4)]
     assert pairs(fold(one, [record(1, log, 10)])) == []
     assert pairs(fold(one, [tick_of(1, 10 * US + 1)])) == [(2, 3)]
-    # Of the versions, the last one at or before the watermark stays, and those behind it.
+    # The last version at or before the watermark is kept, and those after it.
     (state,) = [one.tables["pairs"].state_of(1)]
     assert [version[0] for version in state["versions"]] == [10 * US, 11 * US]
 
@@ -214,7 +214,7 @@ def test_versions_of_a_key_that_nobody_asks_for_do_not_pile_up() -> None:
 
 
 def test_messages_of_a_busy_key_do_not_pile_up() -> None:
-    """What is past is thrown away once in the time for which a message is kept."""
+    """Past messages are dropped once in the time for which a message is kept."""
     one = fresh(within(-5, 5, "inner"))
     for number in range(1, 300):
         fold(one, [record(number, [event(1, "rl"[number % 2], number, number)], number)])
@@ -232,7 +232,7 @@ WINDOWS = {
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_pairs_of_a_window_come_when_it_is_over(name: str, how: str) -> None:
-    """Of key 1 both sides are in a window, of key 2 the left one alone, of key 3 the right one."""
+    """Key 1 has both sides in a window, key 2 only the left one, key 3 only the right one."""
     one = fresh(in_window(WINDOWS[name], how))
     log = [
         *(event(1, "l", 11, 1), event(1, "r", 13, 2), event(1, "l", 12, 3), event(1, "r", 14, 8)),
@@ -245,7 +245,7 @@ def test_pairs_of_a_window_come_when_it_is_over(name: str, how: str) -> None:
     expected = [(1, 1, 2), (1, 1, 8), (1, 3, 2), (1, 3, 8)]
     expected += [(2, 4, -1)] * (how in ("left", "outer")) + [(3, -1, 6)] * (how in ("right", "outer"))
     if name == "sliding":
-        # Those from 5 to 15, and from 10 to 20.
+        # The windows from 5 to 15, and from 10 to 20.
         expected = [*expected, *expected]
     order = sorted if name == "sessions" else list
     expected = [each for each in expected if not of.fails(Pair(*each)) and not of.is_nothing(Pair(*each))]
@@ -264,7 +264,7 @@ RESTORED = {
 
 @pytest.mark.parametrize("name", RESTORED)
 def test_states_are_taken_over_where_the_application_is_described_anew(name: str) -> None:
-    """As a process does that starts again: nothing that is saved may tell of the objects of the one before."""
+    """As a restarted process does: nothing saved may refer to objects of the previous one."""
     make = RESTORED[name]
     first, second = fresh(make), fresh(make)
     log = [event(1, "l", 11, 1), event(1, "r", 13, 2)]
@@ -283,7 +283,7 @@ def test_a_pair_that_fails_is_a_dead_letter_of_its_message_and_the_others_are_ma
     assert pairs(found) == [(1, 1), (4, 1)]
     (dead,) = dead_letters(found)
     assert (dead.computation, dead.index, dead.reason) == ("pairs", 3, "ValueError: 13 and 1")
-    # One that is alone has failed by the time that it was due.
+    # A message alone has failed by the time it was due.
     fold(one, [record(2, [event(2, "l", 1, of.UNLUCKY)], 1)])
     (dead,) = dead_letters(fold(one, [tick_of(1, 99 * US)]))
     assert (dead.fired, dead.message) == (True, b'{"key":2,"timer":"due","at":10001}')
@@ -333,7 +333,7 @@ def test_two_sources_meet_in_one_stage_and_come_apart_as_late_messages() -> None
 
 
 def test_a_result_has_an_event_time_for_what_is_behind() -> None:
-    """Of who stays alone it is that of the last possible partner, or its own if that is later."""
+    """For a message alone it is that of the last possible partner, or its own if that is later."""
     for make, expected in (
         (within(-2, 3, "outer"), [13, 14, 13]),
         (within(4, 5, "outer"), [15, 16, 11]),

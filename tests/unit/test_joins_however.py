@@ -1,4 +1,4 @@
-"""Joins are the same however messages are cut into frames, whatever the number of partitions, and after any crash."""
+"""Joins do not depend on how messages are batched into frames, on the number of partitions, or on crashes."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def test_joins_are_the_same_however_frames_are_cut_and_whatever_the_partitions(
 
 
 def run(name: str, events: list[Event], cuts: set[int], partitions: int) -> Any:
-    """What comes of events that are cut before these indexes: by key, the pairs of messages, and those of time.
+    """The output for events divided before these indexes: by key, the pairs made by messages, and by timers.
 
-    Which of these two come first hangs on where records end.
+    Which of these two comes first depends on where records end.
     """
     alone_at_once = over_when_they_come(name, events)
     of = made(name)
@@ -136,7 +136,7 @@ def run(name: str, events: list[Event], cuts: set[int], partitions: int) -> Any:
 
 
 def over_when_they_come(name: str, events: list[Event]) -> set[int]:
-    """The values of messages of `join_within` that nobody can find any more when they come."""
+    """The values of messages of `join_within` that can have no partner any more when they arrive."""
     nodes = [each.node for each in planned(name).stages[0].operators]
     kind = next(each.kind for each in nodes if isinstance(each, Joined))
     if not isinstance(kind, Within):
@@ -240,7 +240,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states(
             assert fold(crashed, [value]) == outputs[offset]
             if chance.random() < 0.5:
                 store.save(PartitionId("in", 0), *crashed.increment())
-            # It dies here; who comes next folds the records since the last increment again, and goes on.
+            # It dies here; the next worker replays the records since the last increment, and goes on.
             crashed = restoring.newest(store, PartitionId("in", 0))
             for again in range(crashed.next_offset, offset + 1):
                 assert fold(crashed, [values[again]]) == outputs[again]

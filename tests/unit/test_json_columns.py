@@ -1,4 +1,4 @@
-"""Rows of JSON that Arrow reads at once give what they give one by one, whatever stands beside them."""
+"""Rows of JSON that Arrow reads at once have the values that they have one by one, whatever rows are beside them."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bettong import Width, f32, i16, u64
 from bettong.schema.json_columns import ROWS_MIN, column_reader
-from bettong.schema.json_objects import JsonObjects, _each, parts_read
+from bettong.schema.json_objects import JsonObjects, _decode_rows, parts_read
 from bettong.schema.schema import schema_of
 from bettong.schema.values import Column
 from tests.samples.json_rows import rows_of
@@ -106,7 +106,7 @@ def test_rows_of_plain_fields_are_read_at_once() -> None:
     assert reader.columns(ROWS) is not None
     decoded = JsonObjects().decode(SCHEMA, ROWS)
     assert decoded.messages is None
-    assert rows_of(SCHEMA, decoded) == rows_of(SCHEMA, _each(SCHEMA, ROWS))
+    assert rows_of(SCHEMA, decoded) == rows_of(SCHEMA, _decode_rows(SCHEMA, ROWS))
 
 
 def test_an_odd_row_has_a_few_others_beside_it_read_one_by_one_and_no_more() -> None:
@@ -121,7 +121,7 @@ def test_an_odd_row_has_a_few_others_beside_it_read_one_by_one_and_no_more() -> 
     assert len(one_by_one) <= ROWS_MIN
     decoded = JsonObjects().decode(SCHEMA, rows)
     assert list(decoded.refused) == [300]
-    assert rows_of(SCHEMA, decoded) == rows_of(SCHEMA, _each(SCHEMA, rows))
+    assert rows_of(SCHEMA, decoded) == rows_of(SCHEMA, _decode_rows(SCHEMA, rows))
 
 
 @pytest.mark.parametrize(("odd", "in_vain_most"), [(0, 0), (1, 2), (8, 4), (1000, 4), (8000, 4)])
@@ -147,7 +147,7 @@ def test_rows_are_read_in_vain_a_few_times_at_most(odd: int, in_vain_most: int) 
 @pytest.mark.parametrize("copies", [1, 2, ROWS_MIN])
 def test_an_odd_row_is_read_as_if_it_were_alone(row: bytes, copies: int) -> None:
     rows = [*ROWS, *copies * [row]]
-    assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == rows_of(SCHEMA, _each(SCHEMA, rows))
+    assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == rows_of(SCHEMA, _decode_rows(SCHEMA, rows))
 
 
 @pytest.mark.parametrize("field", WHOLE)
@@ -155,7 +155,7 @@ def test_a_value_is_read_as_if_it_were_alone(field: str) -> None:
     text = json.dumps(WHOLE | {field: "?"})
     for token in TOKENS:
         rows = [*ROWS, text.replace('"?"', token).encode("utf-8", "surrogatepass")]
-        expected = rows_of(SCHEMA, _each(SCHEMA, rows))
+        expected = rows_of(SCHEMA, _decode_rows(SCHEMA, rows))
         assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == expected, token
 
 
@@ -193,7 +193,7 @@ def test_any_rows_are_read_as_if_each_were_alone(odd: list[tuple[int, bytes]]) -
     rows = list(ROWS)
     for index, row in odd:
         rows[index] = row
-    assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == rows_of(SCHEMA, _each(SCHEMA, rows))
+    assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == rows_of(SCHEMA, _decode_rows(SCHEMA, rows))
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""States as people see them."""
+"""States as users see them."""
 
 from __future__ import annotations
 

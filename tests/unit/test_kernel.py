@@ -1,4 +1,4 @@
-"""Compiled functions mean what they mean as Python: the same values in, the same results out.
+"""Compiled functions behave as in Python: the same values in, the same results out.
 
 One kernel, compiled once, that does all that the rules of meaning are about; `judge` is also called as it is.
 """

@@ -1,4 +1,4 @@
-"""Bytes of a width in compiled functions are those of plain Python, NULs at their end too."""
+"""Fixed-width bytes in compiled functions equal those of plain Python, including NULs at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions of every form mean what they mean as Python: map, filter, flat_map, stateful."""
+"""Compiled functions of every form behave as in Python: map, filter, flat_map, stateful."""
 
 from __future__ import annotations
 

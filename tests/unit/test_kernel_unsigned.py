@@ -1,4 +1,4 @@
-"""Numbers of `bettong.u64` in compiled functions: what plain Python has of them, or an error that says why not."""
+"""Numbers of `bettong.u64` in compiled functions: as in plain Python, or an error that says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types that no field can have, and places where a kind of field cannot be: each refusal says what to write."""
+"""Types that no field can have, and positions where a kind of field is invalid: each refusal says what to write."""
 
 from __future__ import annotations
 

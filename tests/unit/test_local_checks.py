@@ -1,4 +1,4 @@
-"""What `local` takes and refuses, and the names of what it makes."""
+"""What `local` accepts and refuses, and the names of its nodes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_sums_that_are_exact_are_taken(of: Any, result: type[Any]) -> None:
 def test_windows_that_cannot_be_equal_are_refused() -> None:
     count = bettong.aggregate(Summed, total=bettong.Count())
     for kind in (bettong.sessions(timedelta(1)), bettong.counts(3), bettong.ephemeral(timedelta(1))):
-        with pytest.raises(ApplicationError, match=r"tumbling and sliding windows alone: put key_by"):
+        with pytest.raises(ApplicationError, match=r"tumbling and sliding windows only: put key_by"):
             prices(count)(kind)
     with pytest.raises(ApplicationError, match="compiled windows add messages"):
         Application("prices").source("in", schema=Amount).local("key").window(
@@ -141,7 +141,7 @@ def _odd_key(odd: Any) -> str:
 
 
 class Greatest:
-    """Without messages it has nothing, and no two of them are combined with that."""
+    """It has no accumulator without messages, and none is combined with an empty one."""
 
     def initial(self) -> int | None:
         return None

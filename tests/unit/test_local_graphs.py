@@ -1,4 +1,4 @@
-"""`local` gives what `key_by` gives where that hangs on when a window is over: see `simulation/local_runs.py`."""
+"""`local` has the results of `key_by` where these depend on when a window is over: see `simulation/local_runs.py`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def count(amount: Amount, kept: Kept) -> Counted:
 
 
 def test_a_worker_that_has_saved_and_lives_on_combines_as_one_that_is_restored() -> None:
-    """When a state ends is guessed too early in the one, and known in the other."""
+    """One guesses the end of a state too early, the other knows it."""
     app = bettong.Application("meters")
     source = app.source("in", schema=Amount, key="key", event_time="at", out_of_order=60 * US)
     source.stateful(count, state=Kept, name="kept", ttl=50 * US, ttl_clock="event").sink("counts")

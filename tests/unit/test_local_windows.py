@@ -46,7 +46,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Seen:
-    """What a firing saw, of any key."""
+    """The arguments of a firing, for any key."""
 
     key: str
     start: int
@@ -184,7 +184,7 @@ def test_results_are_those_without_it(
 def test_messages_of_a_frame_that_are_late_do_not_go_with_those_that_are_not(
     option: str, times: list[int], kind: str
 ) -> None:
-    """Of one key and client, in one partition: what is late hangs on the frame alone."""
+    """Of one key and client, in one partition: lateness depends on the frame alone."""
     inputs = [frame("in", *(Amount(1, at * STEP_NS, number) for number, at in enumerate(times)))]
     plain, local = (
         run(ready(kind, "listed", "field", option, is_local=is_local), inputs, until=END)
@@ -313,7 +313,7 @@ def test_fewer_messages_pass_the_log() -> None:
 
 
 class Texts:
-    """All texts that a window has: as long as its messages, and longer."""
+    """All texts of a window: as long as its messages, and longer."""
 
     def __init__(self, times: int) -> None:
         self._times = times
@@ -363,7 +363,7 @@ def test_accumulators_that_are_no_plain_data_make_dead_letters_of_their_messages
 
 
 def test_what_was_combined_for_other_windows_is_no_part_of_these() -> None:
-    """As after a change of the application, while its log still holds what the old one wrote."""
+    """As after a change of the application, while its log still holds records of the old one."""
 
     def packed(kind: Ranges) -> PackedAccumulators:
         app = application(kind, every(), "key", is_local=False)

@@ -1,4 +1,4 @@
-"""Whether a message is late: by the messages before it in its origin, however they were cut into frames."""
+"""Whether a message is late: by the messages before it in its origin, however these were batched into frames."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_late_messages_find_fired_what_was_due_before_them_however_messages_were
 
 
 def bounded() -> AbstractContextManager[object]:
-    """A computation that says what its rows make due at the soonest."""
+    """A computation with a lower bound of the timers that its rows set."""
     return patch.object(StatefulOperator, "soonest_due", lambda _, times_ns: times_ns + GAP_NS)
 
 

@@ -1,4 +1,4 @@
-"""States of compiled functions that nest: dataclasses, arrays, lists with a bound; they mean what Python means."""
+"""Nested states of compiled functions: dataclasses, arrays, bounded lists; they behave as in Python."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def total(points: list[Point], inner: Inner) -> float:
 
 
 def listed(step: Step, book: Book) -> int:
-    """What is done to a list of numbers, and of text."""
+    """Operations on a list of numbers, and of text."""
     numbers, names = book.numbers, book.outer.names
     if step.what == "append" and len(numbers) < MOST and len(names) < MOST:
         numbers.append(step.at)

@@ -1,4 +1,4 @@
-"""Our extensions of Numba: text does what a str does, messages are made as in Python, and others notice nothing."""
+"""Our extensions of Numba: text behaves as a str, messages are made as in Python, and other users are unaffected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which windows are open, who holds them and since when: from a fold's record to the words for people."""
+"""Which windows are open, what holds them and since when: from a fold's record to the text for users."""
 
 from __future__ import annotations
 

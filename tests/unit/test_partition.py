@@ -212,7 +212,7 @@ def test_counters_and_keys_report_what_happened(tally: StageProgram) -> None:
 
 
 def test_a_stage_that_was_silent_for_days_is_still_known(places: StageProgram) -> None:
-    """A stage may have nothing for one of the next stage's partitions for days; its next frame still counts."""
+    """A stage may send nothing to one of the next stage's partitions for days; its next frame is still accepted."""
     steps = count(1)
     rare = [f"places/readings/{partition}" for partition in (0, 1)]
 

@@ -1,4 +1,4 @@
-"""Partitions of a large state: any way from process to process, through damage and loss, leads to the same state.
+"""Partitions of a large state: any path from process to process, through damage and loss, leads to the same state.
 
 Several processes take turns in folding batches of one log, each with a state of its own age in memory; increments
 are damaged, pushed out and lost, batches are tried again by zombies. Whatever happens, who folds a batch gives what

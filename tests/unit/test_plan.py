@@ -1,4 +1,4 @@
-"""The plan: where an application is cut into stages, and how they are wired."""
+"""The plan: how an application is divided into stages, and how they are connected."""
 
 from __future__ import annotations
 

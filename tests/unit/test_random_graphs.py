@@ -1,4 +1,4 @@
-"""Any graph gives what the interpreter says, at every speed, however its messages are cut and spread over partitions.
+"""Any graph has the interpreter's results, in every mode, however its messages are batched and partitioned.
 
 The interpreter (`tests/simulation/interpreter.py`) is the specification. The small graphs below are each a way in which
 frames, columns or shared objects could show; what they give is written out, and holds for the interpreter too.

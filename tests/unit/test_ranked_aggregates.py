@@ -152,7 +152,7 @@ YES: Any = "yes"
         (lambda: Top(NO_COUNT, "item"), "Top('3', ...): expected a number"),
         (lambda: Top(10_001, "item"), "Top(10001, ...): expected a number"),
         (lambda: Top(1, "item", smallest=YES), "Top(..., smallest='yes'): expected True or False"),
-        (lambda: shop(key=Top(1, "item")), "key=Top(...): it gives list, and the field is text"),
+        (lambda: shop(key=Top(1, "item")), "key=Top(...): its result is list, and the field is text"),
         (lambda: shop(dearest=Top(1, "thing")), "dearest=Top('thing'): Sale has no such field"),
         (lambda: shop(dearest=Top(1, "item", by="cost")), "dearest=Top(by='cost'): Sale has no such field"),
     ],

@@ -281,7 +281,7 @@ class Fixed(TypedDict):
 
 def test_packed_layouts_give_what_they_can_and_say_what_not() -> None:
     app = Application("meters")
-    with pytest.raises(ApplicationError, match=r"cannot give field 'at' \(optional, variable width\)"):
+    with pytest.raises(ApplicationError, match=r"cannot fill field 'at' \(optional, variable width\)"):
         app.source("readings", schema=Fixed, decoder=bettong.packed("<qq"))
     with pytest.raises(ApplicationError, match="it does not read field 'at', which has no default"):
         app.source("readings", schema=Fixed, decoder=bettong.packed("<q", fields=("value",)))

@@ -1,4 +1,4 @@
-"""Which state a partition goes on from: the one that needs least replay, and of those the nearest."""
+"""From which state a partition resumes: the one that needs least replay, and of those the nearest."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def parts(
 
 
 def folded(workers: list[PartitionWorker], appends: list[Append]) -> list[OutputRecord]:
-    """What the stage makes of records; each record in and out is one that the log takes."""
+    """The output of the stage for records; the log accepts each record in and out."""
     found: list[OutputRecord] = []
     for append in appends:
         assert len(append.value) <= value_bytes_max(FRAME_BYTES_MAX)

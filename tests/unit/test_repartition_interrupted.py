@@ -131,7 +131,7 @@ def test_whatever_is_tried_and_cut_off_states_are_where_their_keys_belong(
 
 
 def settled(world: World, partitions: int) -> Partitioning:
-    """What is kept after one change: each log has ended with its mark."""
+    """The stored state after one change: each log ends with its mark."""
     begins: dict[str, list[int]] = {}
     for id_, end in world.rest.ends().items():
         if id_.partition < max(FIRST, partitions):

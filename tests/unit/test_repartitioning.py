@@ -34,7 +34,7 @@ by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 
 
 def turns(case: TimeCase) -> Iterator[list[object]]:
-    """What happens in each turn: time passes, and frames come."""
+    """The events of each turn: time passes, and frames arrive."""
     for number in range(len(case.turns)):
         yield [clock(at=START_NS + number * TURN_NS), *case.inputs(number)]
 

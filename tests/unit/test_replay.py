@@ -60,12 +60,12 @@ LOG = st.lists(records(), max_size=12)
 
 
 def straight(one: PartitionWorker, log: Sequence[bytes]) -> list[list[OutputRecord]]:
-    """What each record leads to."""
+    """The output of each record."""
     return [one.fold(one.next_offset, value) for value in log]
 
 
 def resumed(of: StageProgram, snapshot: bytes, log: Sequence[bytes]) -> list[list[OutputRecord]]:
-    """What the records behind a snapshot lead to in another worker."""
+    """The output of the records after a snapshot in another worker."""
     one = worker(of, partitions=PARTITIONS)
     one.restore(snapshot)
     return straight(one, log[one.next_offset :])

@@ -258,7 +258,7 @@ def test_functions_without_results_may_stand_beside_those_with_some() -> None:
 @pytest.mark.parametrize(
     ("handlers", "text"),
     [
-        ({RESULT: on_result}, "stateful 's': no function returns a message, so nothing could follow it"),
+        ({RESULT: on_result}, "stateful 's': no function returns a message, so it has no results"),
         (
             {ORDER: on_order, RESULT: on_result_many},
             "stateful 's': its functions return different things (Result, many Result)",

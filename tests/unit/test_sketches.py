@@ -242,7 +242,7 @@ HALF: Any = "half"
         ),
         (
             lambda: visits(usual=ApproxDistinct("day"), persons=Quantile("took", 0.5)),
-            "persons=Quantile(...): it gives float, and the field is int",
+            "persons=Quantile(...): its result is float, and the field is int",
         ),
     ],
 )

@@ -149,7 +149,7 @@ def sample() -> bytes:
 
 
 def test_damaged_bytes_are_an_error_or_data_and_take_no_time() -> None:
-    """What a mutation leaves readable is plain data, or objects of the application's own classes."""
+    """A mutation that can still be read is plain data, or objects of the application's own classes."""
     seed = random.SystemRandom().randrange(2**32)
     chance, good = random.Random(seed), sample()
     began_s, errors = time.monotonic(), 0

@@ -274,7 +274,7 @@ def test_halving_finds_timers_that_kill_beside_messages(
     behind_rows: set[int],
     unnamed: bool,  # noqa: FBT001 - hypothesis fills it in
 ) -> None:
-    """Those of `before` fire before the messages, and each message of `behind_rows` sets one that fires behind them."""
+    """Timers of `before` fire before the messages; each message of `behind_rows` sets one that fires after them."""
 
     def part(indexes: Sequence[int], timers: Sequence[ExcludedTimer]) -> Death | None:
         out = {(each.owner, each.timer) for each in timers}

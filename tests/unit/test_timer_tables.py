@@ -233,7 +233,7 @@ class Run:
         return None
 
     def _fired(self, log_ns: int, watermark_ns: int) -> dict[str, list[tuple[int, str]]]:
-        """Of each key the first one, in the order of the fields where times are equal.
+        """The first timer of each key, in the order of the fields where times are equal.
 
         One that is due behind the end of its state, by the same clock, is gone, and the next of its key is asked for.
         """

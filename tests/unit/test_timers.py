@@ -189,7 +189,7 @@ def test_a_firing_renews_no_state(how: str) -> None:
     fold(one, [data("in/x", 1, [Note(1, SET, 909), Note(2, SET, 1009)], ingest_ns=10)])
     assert len(rang(fold(one, [tick(909)]))) == 1
     assert one.keys == 2
-    # What was due before the end of its state fires, and then the state ends.
+    # Timers due before the end of their state fire, and then the state ends.
     assert [each.at for each in rang(fold(one, [tick(1010)]))] == [1009]
     assert (one.keys, one.counters.expired) == (0, 2)
 

@@ -1,4 +1,4 @@
-"""Vectorized functions mean what functions of single messages mean, however messages are cut into frames."""
+"""Vectorized functions equal functions of single messages, however messages are batched into frames."""
 
 from __future__ import annotations
 

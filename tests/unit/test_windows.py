@@ -1,4 +1,4 @@
-"""Windows: what fires, when, and of which messages; what is late; and that no message vanishes uncounted."""
+"""Windows: what fires, when, and of which messages; which are late; and that no message is lost uncounted."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_windows_are_what_their_semantics_say(
     steps: list[tuple[int, int, int]],
     crashes: set[int],
 ) -> None:
-    """Each message in a record of its own; a watermark that moves on; workers that are restored in between."""
+    """Each message in its own record; an advancing watermark; workers restored in between."""
     emit_empty = emit_empty and isinstance(kind, Ranges)
     late = "drop" if late == "oldest" and isinstance(kind, Ephemeral) else late
     one = fresh(kind, late=late, emit_empty=emit_empty)
@@ -246,7 +246,7 @@ def test_each_message_is_used_partly_late_late_or_a_dead_letter() -> None:
     one = fresh(bettong.sliding(us(4), us(2)))
     fold(one, [record(1, amounts((6000, 1)), 6000)])
     found = fold(one, [record(2, amounts((5000, 2), (1000, 3), (7000, -4), (7000, 5)), 20_000)])
-    # Of a sliding window, stretches of time are put together, the older one first.
+    # The panes of a sliding window are combined, the older one first.
     assert values(found) == ["2 1 5", "1 5"]
     assert [each.reason for each in dead_letters(found)] == ["ValueError: negative"]
     assert (one.counters.late, one.counters.partly_late, one.counters.dead_letters) == (1, 1, 1)

@@ -1,4 +1,4 @@
-"""Windows behind windows, in the next stage: what comes of late messages does not depend on how frames were cut."""
+"""Windows of windows, in the next stage: late messages do not depend on how messages were batched into frames."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PROGRAMS: list[list[StageProgram]] = [
 
 
 def outcome(case: int, parts: list[list[Amount]]) -> tuple[Any, ...]:
-    """What fires of both, and how many messages were late for each."""
+    """The firings of both, and how many messages were late for each."""
     client, (one, two) = Client(PLANS[case], 1), map(worker, PROGRAMS[case])
     ends = [[Amount(9, FAR_NS + number, 0)] for number in range(3)]
     small: list[Seen] = []

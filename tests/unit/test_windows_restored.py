@@ -119,7 +119,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states(
             assert fold(crashed, [value]) == outputs[offset]
             if chance.random() < 0.5:
                 store.save(PartitionId("in", 0), *crashed.increment())
-            # It dies here; who comes next folds the records since the last increment again, and goes on.
+            # It dies here; the next worker replays the records since the last increment, and goes on.
             crashed = restoring.newest(store, PartitionId("in", 0))
             for again in range(crashed.next_offset, offset + 1):
                 assert fold(crashed, [values[again]]) == outputs[again]
@@ -151,7 +151,7 @@ def test_open_windows_are_shown_as_json_and_a_history_says_what_opened_and_close
 
 
 class NeverCombines(Values):
-    """Raises where windows are put together."""
+    """Raises where panes are combined."""
 
     def combine(self, left: list[int], right: list[int]) -> list[int]:
         raise ValueError(f"{left} and {right}")
@@ -170,7 +170,7 @@ def test_a_window_that_cannot_be_put_together_is_a_dead_letter_and_the_next_ones
 
 
 class Nothing(Values):
-    """Windows without results."""
+    """Windows that have no results."""
 
     def output(self, key: int, accumulator: list[int], window: bettong.Window) -> Seen | None:
         if accumulator[0] == 1:

@@ -26,7 +26,7 @@ from bettong.schema.json_objects import JsonObjects
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 
-# No dot: it parts the names of topics, and two applications must never share one.
+# No dot: it separates the parts of topic names, and two applications must never share a topic.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 # Names that topics and origins of Bettong itself use.
@@ -41,7 +41,7 @@ Message = TypeVar("Message")
 class Application:
     """A description, built up by calls and checked at each; it runs nothing.
 
-    `name` stands in topics, keys in Redis and metrics: letters, digits, `_` and `-`.
+    `name` is part of topics, keys in Redis and metrics: letters, digits, `_` and `-`.
     """
 
     name: str
@@ -68,15 +68,15 @@ class Application:
         """Adds a source of messages of a dataclass.
 
         `key` is a field's name, a tuple of such names, or a function of the message: all messages of a key go to one
-        partition and share a state. `decoder` turns bytes from clients into messages; `format="json"` is the one that
-        reads an object of the fields; without one, clients send columns. `on_error`: what becomes of a message that the
+        partition and share a state. `decoder` decodes bytes from clients into messages; `format="json"` is the decoder
+        of JSON objects of the fields; without one, clients send columns. `on_error`: what to do with a message that the
         decoder or the key's function refuses.
-        `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
+        `from_` is read in addition to what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
 
-        `event_time`: a field, or a function of the message, that says in Unix nanoseconds when it happened; by
-        default that is when it was taken in. Messages up to `out_of_order` older than the newest of their client's are
-        not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more
-        than `max_lead` ahead of the time when it is taken in is refused.
+        `event_time`: a field, or a function of the message, with the Unix time in nanoseconds when it happened; by
+        default the time of ingestion. Messages up to `out_of_order` older than the newest of their client are not late.
+        A client that is silent for `idle_timeout` does not hold the watermark back (None: it does for ever). A message
+        more than `max_lead` ahead of its time of ingestion is refused.
         """
         check_on_error(f"source {name!r}", on_error)
         try:
@@ -99,7 +99,7 @@ class Application:
         return Stream(self, self.add(node))
 
     def add(self, node: _Node) -> _Node:
-        """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""
+        """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or invalid."""
         if not isinstance(node, Merged):
             _check_name(type(node).__name__.lower(), node.name)
         if node.name in RESERVED:
@@ -127,7 +127,7 @@ class Application:
         return tuple(node for node in self.nodes.values() if isinstance(node, Sink))
 
     def check(self) -> None:
-        """Raises ApplicationError when a stream leads nowhere, nothing comes in, or keys differ in type."""
+        """Raises ApplicationError when a stream leads to no sink, there is no source, or keys differ in type."""
         if not self.sources:
             raise ApplicationError(f"application {self.name!r} has no source: add one with .source(...)")
         used = {parent.name for node in self.nodes.values() for parent in node.parents}
@@ -143,7 +143,7 @@ class Application:
 
 
 def _decoder_of(source: str, kind: str, decoder: Decoder | None) -> Decoder:
-    """What `format=` stands for. Raises ApplicationError."""
+    """The decoder that `format=` selects. Raises ApplicationError."""
     if decoder is not None:
         raise ApplicationError(
             f"source {source!r}: format= and decoder= both say how bytes are read; give one"

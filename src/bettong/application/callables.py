@@ -1,4 +1,4 @@
-"""What is called: a plain function, no coroutine, no generator where one value is expected; and what makes a state."""
+"""Checks of the user's callables: plain functions, no coroutines or generators; and of what makes a state."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _UNCHANGING = (
     time,
     timedelta,
 )
-# A state that holds tuples in tuples is looked through to here.
+# How deep tuples within tuples of a state are checked.
 _DEPTH_MAX = 20
 
 
 def name_of(function: object) -> str:
-    """The name that a computation has from its function. Raises ApplicationError for a lambda."""
+    """The name that a computation takes from its function. Raises ApplicationError for a lambda."""
     if is_lambda(function):
         raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can name it")
     return _name(function) if hasattr(function, "__name__") else type(function).__name__
@@ -46,7 +46,7 @@ def is_lambda(function: object) -> bool:
 
 
 def check_plain(owner: str, function: object, *, many: bool = False) -> None:
-    """Raises ApplicationError for what gives a coroutine when it is called; without `many`, also for a generator."""
+    """Raises ApplicationError for a coroutine function; without `many`, also for a generator function."""
     called = _called(function)
     if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
         raise ApplicationError(
@@ -62,12 +62,12 @@ def check_plain(owner: str, function: object, *, many: bool = False) -> None:
 def check_state(owner: str, state: Callable[[], Any]) -> None:
     """Raises ApplicationError when the states that `state` makes cannot be changed in place.
 
-    `state` is called once. What it raises is a matter of the messages that it is called for.
+    `state` is called once. What it raises is ignored here: messages for which it raises fail later.
     """
     check_plain(f"{owner}: state={_name(state)}", state)
     try:
         made = state()
-    except (Exception, SystemExit):  # noqa: BLE001 - the user's code: it may want what is not there yet
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's code: it may need what does not exist yet
         return
     if is_unchanging(made):
         raise ApplicationError(
@@ -78,7 +78,7 @@ def check_state(owner: str, state: Callable[[], Any]) -> None:
 
 
 def is_unchanging(value: object, depth: int = 0) -> bool:
-    """Whether a value can never become another one, whatever is done with it."""
+    """Whether a value is deeply immutable."""
     if isinstance(value, Enum):
         return True
     if depth > _DEPTH_MAX:

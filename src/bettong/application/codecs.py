@@ -1,4 +1,4 @@
-"""How the states of a plain Python function are stored, where not in the safe form that is the default."""
+"""How the states of a plain Python function are stored, where not by the safe default codec."""
 
 from typing import Any, final
 
@@ -10,14 +10,15 @@ from bettong.errors import ApplicationError
 class Pickle:
     """`stateful(..., state_codec=bettong.Pickle)`: states are pickles, signed by a key that the store does not hold.
 
-    For states of classes that are more than their fields. Pickle runs what its bytes say, so each is signed
-    (HMAC-SHA-256) by the key in the file of `BETTONG_STATE_KEY_FILE`, and none is read whose signature is wrong: who
-    can write the store, and not read the key, can have nothing run. Without a key an application is refused at start.
+    For states of classes that are more than their fields. Reading a pickle may run code, so each is signed
+    (HMAC-SHA-256) with the key in the file `BETTONG_STATE_KEY_FILE`, and one with a wrong signature is not read:
+    someone who can write to the store, but cannot read the key, cannot run code. Without a key the application does not
+    start.
     """
 
 
 def check_codec(name: str, codec: Any, mode: ExecutionMode) -> None:
-    """Refuses what is no codec, and one for states that are no Python objects. Raises ApplicationError."""
+    """Refuses what is not a codec, and a codec for states that are not Python objects. Raises ApplicationError."""
     if codec is None:
         return
     if codec is not Pickle:

@@ -1,4 +1,4 @@
-"""The decoder that calls a function of the user's, `bytes -> message`. Those of fixed layouts: `schema.layouts`."""
+"""The decoder that calls a user's function, `bytes -> message`. Decoders of fixed layouts: `schema.layouts`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class each:  # noqa: N801 - reads as a function in an application
                 refused[index] = reason_of(error)
                 continue
             if isinstance(message, schema.made_class):
-                # A function may give one object again.
+                # A function may return the same object again.
                 messages.append(message if copied is None else copied(message))
             else:
                 refused[index] = f"the decoder returned {type(message).__name__}, not {schema.name}"

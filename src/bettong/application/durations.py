@@ -1,4 +1,4 @@
-"""Durations and event times, as an application gives them: 64-bit nanoseconds behind the scenes."""
+"""Durations and event times that an application passes; 64-bit nanoseconds inside."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ _DURATION_MAX = timedelta(days=36_500)
 
 
 def duration_ns(owner: str, option: str, duration: object, *, zero: bool = False) -> int:
-    """A duration in nanoseconds. `zero`: whether it may be 0. Raises ApplicationError for what is no such time."""
+    """A duration in nanoseconds. `zero`: whether it may be 0. Raises ApplicationError for any other value."""
     least = timedelta(0) if zero else timedelta(microseconds=1)
     if not isinstance(duration, timedelta) or not least <= duration <= _DURATION_MAX:
         above = "from 0" if zero else "above 0"
@@ -22,6 +22,6 @@ def duration_ns(owner: str, option: str, duration: object, *, zero: bool = False
 
 
 def seconds(count: float) -> int:
-    """So many seconds in nanoseconds, to reckon with event times in functions, compiled ones too."""
+    """So many seconds in nanoseconds, to calculate with event times in functions, compiled ones too."""
     whole = int(count)
     return whole * 1_000_000_000 + int(round((count - whole) * 1_000_000_000.0))  # noqa: RUF046 - compiled, too

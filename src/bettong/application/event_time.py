@@ -1,4 +1,4 @@
-"""The event time of a source's messages: when what they report happened, as opposed to when they were taken in."""
+"""The event time of a source's messages: when what they report happened, as opposed to when they were ingested."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ MAX_LEAD = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """Where the event time of a message stands: a field, or a function of the message, in Unix nanoseconds.
+    """The event time of a message: a field, or a function of the message, in Unix nanoseconds.
 
-    `of`: None for when the message was taken in. `out_of_order_ns`: how much older than the newest of its origin a
-    message may be without being late. `idle_timeout_ns`: an origin that nothing is heard of for so long holds no
-    watermark back; None: it does for ever. `max_lead_ns`: what is further ahead of the log clock is refused.
+    `of`: None for the time of ingestion. `out_of_order_ns`: how much older than the newest of its origin a message may
+    be without being late. `idle_timeout_ns`: an origin that is silent for so long does not hold the watermark back;
+    None: it does for ever. `max_lead_ns`: a message further ahead of the log clock is refused.
     """
 
     of: str | Callable[[Any], int] | None = None
@@ -39,7 +39,7 @@ def event_time_of(
     idle_timeout: timedelta | None,
     max_lead: timedelta,
 ) -> EventTime:
-    """What `Application.source` was given. Raises ApplicationError for what is no event time of these messages."""
+    """Checks the arguments of `Application.source`. Raises ApplicationError for no event time of these messages."""
     owner = f"source {source!r}"
     if isinstance(of, str):
         _check_field(owner, of, schema)
@@ -67,5 +67,5 @@ def _check_field(owner: str, name: str, schema: Schema) -> None:
     if field.kind.value != "int" or field.dtype is None or field.dtype.itemsize < 8:
         raise ApplicationError(
             f"{owner}: event_time={name!r}: expected a field of datetimes, or of 64-bit integers (Unix nanoseconds), or"
-            " a function that gives them"
+            " a function that returns them"
         )

@@ -1,6 +1,6 @@
-"""How a computation's function is run: message by message, compiled, or over whole frames. The worker does the running.
+"""How a computation's function is run: message by message, compiled, or over whole frames. The worker runs it.
 
-| mark                  | the function takes and gives           | what it may use         |
+| mark                  | the function takes and returns         | what it may use         |
 | --------------------- | -------------------------------------- | ----------------------- |
 | none                  | one message (and one state)            | all of Python           |
 | `@bettong.compiled`   | the same, as machine code              | what Numba can compile  |
@@ -21,7 +21,7 @@ _MARK = "__bettong_execution_mode__"
 
 
 class BuiltIn:
-    """What is no function of the user's, and has a compiled form: `compiled` marks it, too. Has a `__name__`."""
+    """A built-in that has a compiled form, so that `compiled` may mark it. Has a `__name__`."""
 
     __name__: str
 
@@ -44,16 +44,16 @@ class ExecutionMode(Enum):
 def compiled(function: Marked) -> Marked:
     """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
 
-    Or what `bettong.aggregate` gives: then windows of a fixed size run over columns. Or the function of `join_within`
-    with `how="inner"`: then the join does.
+    Also marks a `bettong.aggregate(...)`: then windows of a fixed size run over columns. Or the function of
+    `join_within` with `how="inner"`: then the join does.
 
-    The function stays what it is: called from Python, it does the same. Its messages and state must have fixed-width
-    fields. Several results come in a list, or are yielded where there is no state. It may call plain functions, make
-    dataclasses, and use text as a str. Where compiled code is not Python:
+    The function itself is unchanged: called from Python, it does the same. Its messages and state must have fixed-width
+    fields. Several results are returned in a list, or yielded where there is no state. It may call plain functions,
+    make dataclasses, and use text as a str. Where compiled code differs from Python:
 
-    - integers wrap at 64 bits instead of growing; one of a `u64` field raises OverflowError from 2**63 on, but where it
-      is given to a `u64` of a result
-    - bytes of a state end before the NULs that pad them; to set those that end in NUL raises ValueError
+    - integers wrap at 64 bits instead of growing; one of a `u64` field raises OverflowError from 2**63 on, unless it is
+      passed to a `u64` of a result
+    - bytes of a state end before the NULs that pad them; setting bytes that end in NUL raises ValueError
     - assigning text to a field of the state raises ValueError when it is longer than the field
     - a variable that holds text of a message on one branch and a str made in the function on another takes 64 bytes, or
       as many as the message's field; a longer str raises ValueError
@@ -67,9 +67,9 @@ def compiled(function: Marked) -> Marked:
 def vectorized(function: Function) -> Function:
     """Marks a function that is called with a whole frame at once: a message whose fields are columns.
 
-    It is annotated as it would be for single messages, and has to mean the same: **row i of what it gives may
-    depend on row i of what it takes, and in `stateful` on the state that the rows of its key before it have left**.
-    How messages are cut into frames must make no difference; a frame may have any number of rows, also none.
+    It is annotated as it would be for single messages, and has to mean the same: **row i of its result may depend on
+    row i of its argument, and in `stateful` on the state after the earlier rows of its key**. The result must not
+    depend on how messages are batched into frames; a frame may have any number of rows, also none.
 
     | in         | it takes                     | it returns                                                      |
     | ---------- | ---------------------------- | --------------------------------------------------------------- |
@@ -78,31 +78,31 @@ def vectorized(function: Function) -> Function:
     | `flat_map` | `Message`                    | `tuple[Result, bettong.RowIndexes]`: of each result its row     |
     | `stateful` | `Message, State, RowIndexes` | as `map`, as `flat_map`, or None                                |
 
-    Columns: numpy arrays that cannot be written, of int64, float64 or bool, and for text and bytes of a bounded
-    width of bytes (dtype S; text compares with str too). Fields of other widths are Arrow arrays. `Result(...)` is
-    made of such columns, or of plain Python values that stand for all rows. Row indexes count from 0 and never fall.
+    Columns: read-only numpy arrays of int64, float64 or bool, and for text and bytes of a bounded width of bytes (dtype
+    S; text compares with str too). Fields of other widths are Arrow arrays. `Result(...)` is made of such columns, or
+    of plain Python values that apply to all rows. Row indexes count from 0 and never decrease.
 
     A stateful function's state is columns too, which it changes in place or replaces: a row for each key of the
-    frame. The third argument gives for each message the row of its key. Key and state must have fixed widths.
+    frame. The third argument holds for each message the row of its key. Key and state must have fixed widths.
 
     Numbers are those of compiled functions: integers wrap at 64 bits, those of a `u64` field are negative from 2**63
-    on. A division by zero and a result that is no number raise, as in Python; `with numpy.errstate(...)` changes that.
+    on. A division by zero and a result of NaN raise, as in Python; `with numpy.errstate(...)` changes that.
 
-    When it raises, halves of the frame are tried, and halves of those: so the rows that are to blame become dead
-    letters, as `on_error` says, each for its own reason, and the others go on. So does each result that does not fit
-    its schema. It may fill the same arrays again: what it gives is copied.
+    When it raises, halves of the frame are tried, and halves of those: so the rows that cause it become dead letters,
+    or as `on_error` says, each for its own reason, and the others go on. So does each result that does not fit its
+    schema. It may reuse the arrays that it returns: they are copied.
     """
     return _marked(function, ExecutionMode.VECTORIZED)
 
 
 def execution_mode_of(function: object) -> ExecutionMode:
-    """How a function is to be run."""
+    """The execution mode that a function is marked with."""
     mode: ExecutionMode = getattr(function, _MARK, ExecutionMode.PYTHON)
     return mode
 
 
 def common_mode(owner: str, functions: Iterable[Callable[..., Any]]) -> ExecutionMode:
-    """How all functions of a computation are run. Raises ApplicationError, naming `owner`, when they differ."""
+    """The execution mode of all functions of a computation. Raises ApplicationError, naming `owner`, if they differ."""
     modes = {execution_mode_of(function) for function in functions}
     if len(modes) > 1:
         marks = " or ".join(
@@ -122,7 +122,7 @@ def refusal(
     file: str | None = None,
     line: int | None = None,
 ) -> ApplicationError:
-    """Says that a function cannot be run so, and where in it is why; at its beginning by default."""
+    """The error that a function cannot be run in that mode, and where the cause is; by default its first line."""
     code = function.__code__
     location = f"{Path(file or code.co_filename).resolve()}:{line or code.co_firstlineno}"
     return ApplicationError(f"{function.__name__!r} ({location}) cannot be {mode.value}: {reason}")
@@ -132,7 +132,7 @@ def _marked(function: Marked, mode: ExecutionMode) -> Marked:
     is_built_in = isinstance(function, BuiltIn) and mode is ExecutionMode.COMPILED
     if not isinstance(function, FunctionType) and not is_built_in:
         raise ApplicationError(
-            f"@bettong.{mode.value}: {function!r} is no plain function, which is all that can be"
+            f"@bettong.{mode.value}: {function!r} is no plain function: only these can be marked"
         )
     if (marked := execution_mode_of(function)) is not ExecutionMode.PYTHON:
         raise ApplicationError(

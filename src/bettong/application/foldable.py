@@ -1,4 +1,4 @@
-"""`Stream.stateful`, with what its functions take and give: by speed, and by how many results there are."""
+"""`Stream.stateful`, with overloads for its execution modes and for the number of results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ State = TypeVar("State")
 
 
 class Foldable(Generic[Message_co]):
-    """Of a stream with a key."""
+    """The method `stateful` of a stream with a key."""
 
     @overload
     def stateful(
         self,
-        function: Callable[[Message_co, State], None],  # only its timers give something
+        function: Callable[[Message_co, State], None],  # only its timers return messages
         *,
         state: Callable[[], State],
         **options: Unpack[StatefulOptions[State]],
@@ -85,16 +85,16 @@ class Foldable(Generic[Message_co]):
         `state()` makes the state of a new key (and is called once here); the function changes it in place. Streams of
         different schemas need one function each, `stateful({quotes: on_quote, orders: on_order}, state=...)`, or one
         that takes all: `function(message: Quote | Order, state)`.
-        Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
-        when a function changes so that old states mean something else). `migrate(old, version)` makes a state
-        of one that was saved differently: its fields are attributes of `old`.
+        Saved states are used again only with the same messages, key, fields of the state and `version` (1 to 2**31;
+        raise it when a function changes so that old states mean something else). `migrate(old, version)` converts a
+        state that was saved differently: its fields are attributes of `old`.
         `timers={"field": function}`: `function(fired, state)` is called when the time in a `Timer` or `LogTimer` field
-        of the state has come, and gives what the others give; see `application.timers`.
+        of the state is reached, and returns what the others return; see `application.timers`.
         `ttl`: a state ends when the log clock (with `ttl_clock="event"`: the watermark) is so much past the key's last
-        message. `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
+        message. `delete_when(state)`, called after each call that did not raise, ends it, too; see `Stateful`.
         What a function has changed before it raises stays, unless `on_error="stop"`.
         States hold plain data (text, dates, lists, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
-        application's modules; others need `state_codec=bettong.Pickle`. What one holds twice is two objects when read.
+        application's modules; others need `state_codec=bettong.Pickle`. An object held twice is read back as two.
         """
         given = function if isinstance(function, Mapping) else {self: function}
         return self._folded(given, state=state, **options)

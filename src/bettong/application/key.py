@@ -8,7 +8,7 @@ from bettong.errors import ApplicationError
 from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.schema.schema import Schema
 
-# Of no field: all messages have the same key.
+# `()`, a key of no fields: all messages have the same key.
 Key = str | tuple[str, ...] | Callable[[Any], KeyValue]
 
 
@@ -40,12 +40,12 @@ def check_key(owner: str, key: Key, schema: Schema) -> None:
 
 
 def fields_of(key: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The fields of a key that is no function."""
+    """The fields of a key that is not a function."""
     return (key,) if isinstance(key, str) else key
 
 
 def key_reader(key: Key, schema: Schema) -> Callable[[Any], KeyValue]:
-    """Gives the key of a message of `schema`. Raises what a function of the user's raises."""
+    """A function that returns the key of a message of `schema`. It raises what the user's key function raises."""
     if isinstance(key, str):
         return schema.getter(key)
     if isinstance(key, tuple):
@@ -55,7 +55,7 @@ def key_reader(key: Key, schema: Schema) -> Callable[[Any], KeyValue]:
 
 
 def key_name(key: Key) -> str:
-    """A key as people read it: its fields, or its function."""
+    """A key as messages show it: its fields, or its function."""
     if isinstance(key, str):
         return key
     return f"({', '.join(key)})" if isinstance(key, tuple) else f"{getattr(key, '__qualname__', '?')}()"

@@ -1,4 +1,4 @@
-"""Keys of streams that share a state: they must be of one type, or messages of one key never meet."""
+"""Checks of the keys of streams that share a state: of different types, they would never be equal."""
 
 import inspect
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from bettong.schema.fields import Kind
 from bettong.schema.key_types import KEY_TYPES
 from bettong.schema.schema import schema_of
 
-# A function that gives a tuple does not say of what.
+# A function that returns a tuple does not say of what.
 _OF_FUNCTIONS = {kind: text for kind, text in KEY_TYPES.items() if kind is not tuple} | {bool: KEY_TYPES[int]}
 _OF_FIELDS = {Kind.TEXT: KEY_TYPES[str], Kind.BYTES: KEY_TYPES[bytes]} | dict.fromkeys(
     (Kind.INT, Kind.BOOL), KEY_TYPES[int]
 )
-# By the type of a key, what Python calls kinds of fields that can hold one; the first is what to write.
+# By the type of a key, the kinds of fields that can hold one; the first is the annotation to write.
 _FIELDS_OF_KEYS = {
     KEY_TYPES[str]: ("str", "text", "json"),
     KEY_TYPES[int]: ("int", "float", "bool", "json"),
@@ -33,7 +33,7 @@ _FIELDS_OF_KEYS = {
 def check_keys(node: Stateful) -> None:
     """Raises ApplicationError when the keys of the streams that a computation reads are known to differ in type.
 
-    A key function that does not say what it returns may return anything.
+    A key function without an annotation may return anything.
     """
     types = {name: kind for parent in node.parents for name, kind in key_types(parent).items()}
     if len(set(types.values())) > 1:
@@ -45,12 +45,12 @@ def check_keys(node: Stateful) -> None:
 
 
 def key_types(node: StreamNode) -> dict[str, str]:
-    """The types of a stream's keys, where they are known: by the source, or what `key_by` made, that gave them."""
+    """The types of a stream's keys, where they are known: by the source, or the `key_by`, that assigned them."""
     return {entry.name: kind for entry in _inputs(node) if (kind := _type_of(entry)) is not None}
 
 
 def check_window_key(node: Windowed) -> None:
-    """Raises ApplicationError for results whose field for the key cannot hold it: one of several, of another type."""
+    """Raises ApplicationError for results whose field `key` cannot hold the key: of several parts, or another type."""
     aggregation = node.windowing.aggregation
     if not isinstance(aggregation, Aggregated) or not aggregation.shows_key:
         return
@@ -72,7 +72,7 @@ def check_window_key(node: Windowed) -> None:
 
 
 def _inputs(node: StreamNode) -> Iterator[Source | Keyed]:
-    """The streams that gave a stream's messages their keys."""
+    """The streams that assigned the keys of a stream's messages."""
     if isinstance(node, Source | Keyed):
         yield node
     else:

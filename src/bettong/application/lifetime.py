@@ -1,4 +1,4 @@
-"""The states of a computation, as an application describes them: what makes one, and how long it lives."""
+"""The lifetime of a computation's states, and checks of the functions that make and delete them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bettong.application.signatures import check_state_predicate
 from bettong.application.timers import Clock
 from bettong.errors import ApplicationError
 
-# What a time to live goes by: the log clock, or event time.
+# The clock of a time to live: the log clock, or event time.
 TtlClock: TypeAlias = Literal["log", "event"]
 
 
@@ -24,7 +24,7 @@ class Lifetime:
 
 
 def lifetime_of(owner: str, ttl: object, clock: object) -> Lifetime | None:
-    """What `stateful` was given. Raises ApplicationError for what is no time, or no clock, to live by."""
+    """Checks `ttl=` and `ttl_clock=` of `stateful`. Raises ApplicationError for an invalid duration or clock."""
     clocks = {"log": Clock.LOG, "event": Clock.EVENT}
     if not isinstance(clock, str) or clock not in clocks:
         raise ApplicationError(f'{owner}: ttl_clock={clock!r}; expected "log" or "event"')
@@ -36,9 +36,9 @@ def lifetime_of(owner: str, ttl: object, clock: object) -> Lifetime | None:
 
 
 def check_states(owner: str, state: Callable[[], Any], delete_when: object, mode: ExecutionMode) -> None:
-    """Refuses states that cannot be changed in place, and what cannot say of one whether it is to be deleted.
+    """Refuses states that cannot be changed in place, and a `delete_when` that is no predicate of them.
 
-    `mode`: how the functions that change it are run. Raises ApplicationError.
+    `mode`: of the functions that change them. Raises ApplicationError.
     """
     if delete_when is not None:
         _check_delete_when(owner, delete_when, state, mode)

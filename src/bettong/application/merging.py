@@ -1,4 +1,4 @@
-"""Streams that something reads: with a key, or merged, and which function takes the messages of each."""
+"""Checks of the streams that a computation reads: keyed, or merged, and the function for the messages of each."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ from bettong.schema.schema import Schema
 
 
 class Part(Protocol):
-    """A stream as far as merging goes."""
+    """What merging reads of a stream."""
 
     @property
     def name(self) -> str:
@@ -16,7 +16,7 @@ class Part(Protocol):
 
     @property
     def schema(self) -> Schema | None:
-        """What its messages are; None for several schemas."""
+        """The schema of its messages; None for several."""
 
     @property
     def keyed(self) -> bool:
@@ -24,11 +24,11 @@ class Part(Protocol):
 
     @property
     def parts(self) -> Sequence["Part"]:
-        """The streams that it merges; none for one that merges nothing."""
+        """The streams that it merges; none if it is not a merge."""
 
 
 def check_keyed(owner: str, stream: Part, state: object = dict) -> None:
-    """Refuses a stream without a key behind which something is kept by key, and what makes no states.
+    """Refuses a stream without a key, and a `state` that cannot be called, for a computation that keeps state by key.
 
     Raises ApplicationError.
     """
@@ -49,14 +49,14 @@ def check_parts(parts: Sequence[Part]) -> None:
     for each in merged:
         if merged.count(each) > 1:
             raise ApplicationError(
-                f"merge of {first.name!r}: {each.name!r} is given twice; a message of it would come twice"
+                f"merge of {first.name!r}: {each.name!r} is given twice, so its messages would be duplicated"
             )
 
 
 def handlers_by_schema(
     name: str, stream: Part, handlers: Mapping[Any, Callable[..., Any]]
 ) -> dict[Schema, Callable[..., Any]]:
-    """The function for each schema that reaches a stateful computation. `handlers`: by stream; one of a merge of
+    """The function for each schema that reaches a stateful computation. `handlers`: by stream; that of a merge of
     several schemas is the function of each of them.
     """
     handlers = _by_part(name, handlers)
@@ -84,7 +84,7 @@ def handlers_by_schema(
 def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {}
     for each, function in handlers.items():
-        for part in merged_parts(each, {}) if _mixes(each) else (each,):
+        for part in merged_parts(each, {}) if _mixes_schemas(each) else (each,):
             if found.setdefault(part, function) is not function:
                 raise ApplicationError(
                     f"stateful {name!r}: {part.name!r} has two functions, its own and that of a merge; give one"
@@ -92,13 +92,13 @@ def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any,
     return found
 
 
-def _mixes(stream: Any) -> bool:
-    """Whether it is a merge of several schemas. A key may be anything: what is no stream is named as such."""
+def _mixes_schemas(stream: Any) -> bool:
+    """Whether it is a merge of several schemas. It may be no stream at all: a later check reports that."""
     return bool(getattr(stream, "parts", ())) and stream.schema is None
 
 
 def merged_parts(stream: Part, stops: Mapping[Any, object]) -> Iterator[Part]:
-    """A stream, or what it merges, down to the streams in `stops`."""
+    """A stream, or the streams that it merges, down to those in `stops`."""
     if stream.parts and stream not in stops:
         for part in stream.parts:
             yield from merged_parts(part, stops)

@@ -1,4 +1,4 @@
-"""What becomes of a message that a computation cannot process, or that a sink's destination refuses for good.
+"""The policies for a message that a computation cannot process, or that a sink's destination rejects for good.
 
 | `on_error`      | the message                                      | what follows it             |
 | --------------- | ------------------------------------------------ | --------------------------- |
@@ -6,9 +6,9 @@
 | `"skip"`        | is counted, and nothing else                     | goes on                     |
 | `"stop"`        | stays the next one of its log                    | waits: the processor ends   |
 
-A processor that stopped goes on with that very message when it is started again, with code that can process it.
-For a source, which the sender reads, `"stop"` refuses the whole frame: its client learns why, and the log holds
-nothing of it. For the destination of a sink, `"stop"` lets that sink wait; the others go on.
+A processor that stopped resumes at that message when it is started again, with code that can process it. For a source,
+which the sender reads, `"stop"` refuses the whole frame: its client is told why, and the log holds nothing of it. For
+the destination of a sink, `"stop"` makes that sink wait; the others go on.
 """
 
 from typing import Literal, TypeAlias, get_args
@@ -23,7 +23,7 @@ STOP: OnError = "stop"
 
 
 def check_on_error(owner: str, on_error: object) -> None:
-    """Raises ApplicationError, naming `owner`, for what is none of the three."""
+    """Raises ApplicationError, naming `owner`, for any other value."""
     if on_error not in get_args(OnError):
         expected = ", ".join(repr(each) for each in get_args(OnError))
         raise ApplicationError(f"{owner}: on_error={on_error!r}: expected one of {expected}")

@@ -1,10 +1,10 @@
-"""The plan: an application cut into stages.
+"""The plan: an application divided into stages.
 
-A stage is what lies between two partitionings. Sources and the streams that `key_by` makes enter a stage
-through its topic; everything that is connected behind them without another `key_by` runs in the same stage,
-partition by partition. Rows leave it through outputs: to the topic of another stage, or to a sink's.
+A stage is what lies between two partitionings. Sources and the streams that `key_by` makes enter a stage through its
+topic; all computations connected to them without another `key_by` run in the same stage, partition by partition. Rows
+leave it through outputs: to the topic of another stage, or of a sink.
 
-Merging costs nothing here: a reader of a merged stream reads each of its parts.
+Merging costs nothing: a node that reads a merged stream reads each of its parts.
 """
 
 from collections import deque
@@ -31,19 +31,19 @@ from bettong.topics import all_topics
 
 @dataclass(frozen=True, slots=True)
 class StageInput:
-    """A stream whose frames come in through the stage's topic, and how its messages are keyed."""
+    """A stream whose frames enter through the stage's topic, and how its messages are keyed."""
 
     stream: str
     schema: Schema
     key: Key | None
-    # Of a source; None for what another stage computes, whose frames carry it.
+    # Of a source; None for the output of another stage, whose frames carry event times.
     event_time: EventTime | None = None
-    # Who sends its messages: see `producer_of`.
+    # The producers of its frames: see `producer_of`.
     producers: tuple[str, ...] = ()
 
     @property
     def idle_timeout_ns(self) -> int | None:
-        """See EventTime. None for what another stage computes: its partitions say when they wait for nothing."""
+        """See EventTime. None for the output of another stage, whose partitions report when they are idle."""
         return None if self.event_time is None else self.event_time.idle_timeout_ns
 
 
@@ -61,7 +61,7 @@ class PlannedOperator:
 
 @dataclass(frozen=True, slots=True)
 class StageOutput:
-    """Where rows of `streams`, which have one schema, leave the stage: to `target`, a sink or what `key_by` made."""
+    """Where rows of `streams`, which have one schema, leave the stage: to `target`, a sink or a `key_by`."""
 
     streams: tuple[str, ...]
     schema: Schema
@@ -70,40 +70,40 @@ class StageOutput:
     stage: str | None
     # Whether that stage needs time: then frames to it carry event times.
     needs_time: bool = False
-    # Of that stage: see `Stage`.
+    # The fields of that stage: see `Stage`.
     judges_lateness: bool = False
     needs_each_watermark: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One log in, computations in the order in which rows pass them, outputs out."""
+    """One input log, computations in the order in which rows pass them, and outputs."""
 
     name: str
     inputs: tuple[StageInput, ...]
     operators: tuple[PlannedOperator, ...]
     outputs: tuple[StageOutput, ...]
-    # Whether a computation here, or in a stage behind it, goes by event time: then its frames carry watermarks.
+    # Whether a computation here, or in a later stage, uses event time: then its frames carry watermarks.
     needs_time: bool = False
-    # Whether a computation here, or in a stage behind it, asks of each message if it is late: then frames of messages
-    # that are out of order tell the watermark before each, so that the answer does not depend on how they were cut.
+    # Whether a computation here, or in a later stage, decides of each message whether it is late: then frames of
+    # messages out of order carry the watermark before each, so that the decision does not depend on batching.
     judges_lateness: bool = False
-    # Whether frames whose messages are in order tell that, too.
+    # Whether frames of messages in order carry these, too.
     needs_each_watermark: bool = False
 
     @property
     def is_awaited(self) -> bool:
-        """Whether stages behind wait for each of its partitions, until that says that it is idle."""
+        """Whether later stages wait for each of its partitions, until that reports that it is idle."""
         return any(each.needs_time for each in self.outputs)
 
     @property
     def references(self) -> dict[str, ReferenceSource]:
-        """The tables that are loaded from elsewhere, by the computation that joins with them."""
+        """The reference tables, by the computation that joins with them."""
         found = {each.node.name: each.node.reference for each in self.operators}
         return {name: source for name, source in found.items() if source is not None}
 
     def on_error(self) -> dict[str, OnError]:
-        """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""
+        """The `on_error` of each computation, and of each sink or `key_by` behind an output."""
         computations = {operator.node.name: operator.node.on_error for operator in self.operators}
         return computations | {output.target.name: output.target.on_error for output in self.outputs}
 
@@ -119,7 +119,7 @@ class Plan:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Every topic that the application needs, but those of batch boundaries."""
+        """Every topic that the application needs, except those of batch boundaries."""
         return all_topics(
             self.application,
             stages=(stage.name for stage in self.stages),
@@ -131,28 +131,28 @@ class Plan:
         return next(stage for stage in self.stages if stage.name == name)
 
     def stage_of(self, stream: str) -> Stage:
-        """The stage that a source, or a stream made by `key_by`, enters."""
+        """The stage that a source, or a `key_by`, enters."""
         return next(stage for stage in self.stages if any(stream == entry.stream for entry in stage.inputs))
 
 
 def plan(app: Application) -> Plan:
-    """Cuts a checked application into stages.
+    """Checks an application and divides it into stages.
 
-    Raises ApplicationError for what `Application.check` finds, and where a stage would wait for its own watermark.
+    Raises ApplicationError as `Application.check` does, and for a stage that would wait for its own watermark.
     """
     app.check()
     groups = _groups(app)
     stage_names = {node: group[0].name for group in groups for node in group}
-    stages = _with_time(tuple(_stage(group, stage_names, app) for group in groups))
+    stages = _with_marks(tuple(_stage(group, stage_names, app) for group in groups))
     _check_watermarks(stages)
     return Plan(application=app.name, sources=app.sources, sinks=app.sinks, stages=stages)
 
 
-def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Marks the stages that need event time, or judge lateness: those with a computation that does, and all before."""
-    needing = _with_all_before(stages, _needs_time)
-    judging = _with_all_before(stages, lambda node: node.judges_lateness)
-    needing_each = _with_all_before(stages, lambda node: node.needs_each_watermark)
+def _with_marks(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Marks the stages that need event time, or judge lateness: those with such a computation, and all before them."""
+    needing = _with_upstream_stages(stages, _needs_time)
+    judging = _with_upstream_stages(stages, lambda node: node.judges_lateness)
+    needing_each = _with_upstream_stages(stages, lambda node: node.needs_each_watermark)
     return tuple(
         replace(
             stage,
@@ -173,10 +173,10 @@ def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     )
 
 
-def _with_all_before(stages: tuple[Stage, ...], is_one: Callable[[Computation], bool]) -> set[str]:
-    """The stages with such a computation, and those from which messages come to them."""
+def _with_upstream_stages(stages: tuple[Stage, ...], is_one: Callable[[Computation], bool]) -> set[str]:
+    """The stages with such a computation, and all stages upstream of them."""
     found = {stage.name for stage in stages if any(is_one(each.node) for each in stage.operators)}
-    # Each round goes back by one stage at least, until all are found: also where stages form a circle.
+    # Each round goes at least one stage upstream, until all are found: also where stages form a cycle.
     for _ in stages:
         found |= {stage.name for stage in stages if any(output.stage in found for output in stage.outputs)}
     return found
@@ -187,10 +187,10 @@ def _needs_time(node: Computation) -> bool:
 
 
 def _check_watermarks(stages: tuple[Stage, ...]) -> None:
-    """Raises ApplicationError for a stage that needs time and gets back, through `key_by`, what it has sent.
+    """Raises ApplicationError for a stage that needs time and receives, through `key_by`, messages that it has sent.
 
-    Its partitions are their own origins then: each watermark would wait for itself. They cannot be left out either, for
-    what comes back would be late by as long as it takes, which differs from run to run.
+    Its partitions would be their own origins, so each watermark would wait for itself. Ignoring these origins is no
+    remedy: returning messages would be late by the time of the round trip, which differs from run to run.
     """
     by_name = {stage.name: stage for stage in stages}
     for stage in stages:
@@ -210,7 +210,7 @@ def _check_watermarks(stages: tuple[Stage, ...]) -> None:
 
 
 def _paths_from(stage: Stage, by_name: dict[str, Stage]) -> dict[str, tuple[str, ...]]:
-    """By stage, itself if it is one: the streams made by `key_by` that lead there from `stage`, on a shortest path."""
+    """By reachable stage, maybe `stage` itself: the `key_by` streams on a shortest path from `stage` to it."""
     paths: dict[str, tuple[str, ...]] = {}
     ahead: deque[tuple[Stage, tuple[str, ...]]] = deque([(stage, ())])
     while ahead:
@@ -227,7 +227,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _groups(app: Application) -> list[list[Uniform]]:
-    """Connected streams: a computation belongs with all that it reads; a sink or a `key_by` joins nothing."""
+    """Connected streams: a computation is in the group of all that it reads; a sink or a `key_by` connects none."""
     home: dict[StreamNode, list[Uniform]] = {}
     for node in app.nodes.values():
         if isinstance(node, Source | Keyed):
@@ -271,7 +271,7 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
 
 
 def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:
-    """The names of streams, by what their messages are."""
+    """The names of streams, by the schema of their messages."""
     found: dict[Schema, tuple[str, ...]] = {}
     for stream in streams:
         found[stream.schema] = (*found.get(stream.schema, ()), stream.name)

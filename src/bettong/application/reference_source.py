@@ -1,4 +1,4 @@
-"""Where the rows of a reference table come from: what a computation says that joins with one."""
+"""The source of a reference table, as a computation that joins with it describes it."""
 
 import inspect
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 
-# Gives the table: an Arrow table, a pandas or a Spark DataFrame. It may take one argument, Spark's session.
+# Returns the table: an Arrow table, a pandas or a Spark DataFrame. It may take one argument, Spark's session.
 Load = Callable[..., Any]
 
 _KEYS = (Kind.INT, Kind.TEXT, Kind.BYTES)
@@ -24,7 +24,7 @@ RELOAD_NS_MIN = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSource:
-    """A table of rows of `schema`, each with another value of `key`, one of its fields.
+    """A table of rows of `schema`, each with a different value of `key`, one of its fields.
 
     `takes_spark`: whether `load` is called with Spark's session. `reload_every_ns`: how often it is called again;
     None: the first table stays.
@@ -42,9 +42,9 @@ class ReferenceSource:
         return self.schema.fields[self.schema.position(self.key)]
 
     def series(self, join: str) -> str:
-        """What the versions of this table are called together, as that of a join.
+        """The name of the series of this table's versions, as the table of a join.
 
-        Where fields or key change it is another one: versions of before would not fit, and are not looked for.
+        Where fields or key change the name changes, too: earlier versions would not fit, and are not read.
         """
         return f"{join}-{self.schema.fingerprint:016x}-{self.schema.position(self.key)}"
 
@@ -52,7 +52,7 @@ class ReferenceSource:
 def reference_source(
     owner: str, load: Load, key: str, schema: Schema, reload_every: timedelta | None
 ) -> ReferenceSource:
-    """What `join_reference` was given, for rows of that schema. Raises ApplicationError."""
+    """Checks the arguments of `join_reference`, for rows of that schema. Raises ApplicationError."""
     check_plain(f"{owner}: load", load)
     try:
         field = schema.fields[schema.position(key)]

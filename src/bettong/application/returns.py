@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Returns(Enum):
-    """NOTHING: of a stateful one whose other functions return messages. WHETHER: to keep the message."""
+    """NOTHING: one of several functions of a stateful computation returns none. WHETHER: a predicate."""
 
     NOTHING = "nothing"
     ONE = "a result, or None"

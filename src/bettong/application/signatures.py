@@ -1,6 +1,6 @@
-"""What the user's functions take and return, read from their annotations when the application is built.
+"""The signatures of the user's functions, read from their annotations when the application is built.
 
-A function must say what it returns (`-> Rejected | None`); what it takes is checked where it is annotated.
+A function must declare what it returns (`-> Rejected | None`); its parameters are checked where they are annotated.
 """
 
 import collections.abc
@@ -25,7 +25,7 @@ _MANY = (
     collections.abc.Collection,
 )
 ROW_INDEXES = get_origin(RowIndexes)
-# What a function over columns says of results that are not one for each row.
+# How a vectorized function returns results that are not one for each row.
 PAIRS = "a vectorized function returns tuple[Message, bettong.RowIndexes]"
 _ARGUMENTS = {
     1: "one argument",
@@ -45,9 +45,9 @@ class Output:
 def aggregate_output(
     owner: str, update: Callable[..., Any], output: Callable[..., Any], schema: Schema, window: type
 ) -> Output:
-    """What an aggregation gives for a window, an object of class `window`: one message, or None.
+    """The output of an aggregation for a window, an object of class `window`: one message, or None.
 
-    `schema`: of the messages that it takes.
+    `schema`: of the messages that it aggregates.
     """
     check_plain(f"{owner}: update", update)
     check_plain(f"{owner}: output", output)
@@ -56,7 +56,7 @@ def aggregate_output(
         f"{owner}: output", output, (Any, Any, window), "a key, an accumulator and a window"
     )
     if returns is None:
-        raise ApplicationError(f"{owner}: output returns None, so nothing could follow it")
+        raise ApplicationError(f"{owner}: output returns None, so it has no results: return a message")
     found = output_of(f"{owner}: output", returns)
     if found.many:
         raise ApplicationError(f"{owner}: output must return one message for a window, or None")
@@ -70,9 +70,9 @@ def join_output(
     lacks: tuple[bool, bool],
     modes: Sequence[ExecutionMode] = (ExecutionMode.PYTHON,),
 ) -> Output:
-    """What `combine(left, right)` makes of two messages, of these schemas: one message, or None.
+    """The output of `combine(left, right)` for two messages of these schemas: one message, or None.
 
-    `lacks`: whether the left one, or the right one, may be None. `modes`: how it may be run.
+    `lacks`: whether the left one, or the right one, may be None. `modes`: its permitted execution modes.
     """
     check_plain(f"{owner}: combine", combine)
     takes = tuple(schema.message for schema in schemas)
@@ -83,7 +83,7 @@ def join_output(
             " form, and none has a vectorized one; take off the mark"
         )
     if returns is None:
-        raise ApplicationError(f"{owner}: combine returns None, so nothing could follow it")
+        raise ApplicationError(f"{owner}: combine returns None, so it has no results: return a message")
     sides = tuple(map(or_none, schemas, lacks))
     found = output_of(f"{owner}: combine", returns, annotated("combine", combine, sides, "Result | None"))
     if found.many:
@@ -99,23 +99,23 @@ def join_output(
 
 
 def annotated(name: str, function: Callable[..., Any], takes: tuple[Any, ...], returns: str) -> str:
-    """How a function is written whose annotations say what it takes, and returns: for errors."""
+    """The first line of a function with annotations for its parameters and result, as errors show it."""
     own = name.replace("-", "_") if is_lambda(function) else getattr(function, "__name__", name)
     line = _definition(own, function, takes, returns)
     return f"a lambda cannot, so write it as {line}" if is_lambda(function) else line
 
 
-def check_says(
+def check_lambda_result(
     method: str, name: str | None, function: Callable[..., Any], takes: tuple[Any, ...], returns: str
 ) -> None:
-    """Raises ApplicationError for a lambda without a name where the result must be known: a name would not help it."""
+    """Raises ApplicationError for a lambda whose result type must be known: `name=` would not help it."""
     if name is None and is_lambda(function):
         line = _definition("function", function, takes, returns)
         raise ApplicationError(f"{method}: a lambda does not say what it returns, so write it as {line}")
 
 
 def _definition(name: str, function: Callable[..., Any], takes: tuple[Any, ...], returns: str) -> str:
-    """The first line of a function. Of what it takes, text stands as it is."""
+    """The first line of a function. Parameter types that are text are shown as they are."""
     arguments = [
         argument if kind is Any else f"{argument}: {kind if isinstance(kind, str) else annotation_text(kind)}"
         for argument, kind in zip(inspect.signature(function).parameters, takes, strict=False)
@@ -124,7 +124,7 @@ def _definition(name: str, function: Callable[..., Any], takes: tuple[Any, ...],
 
 
 def message_of(schema: Schema | None) -> Any:
-    """The class of a stream's messages; Any where they are of several."""
+    """The class of a stream's messages; Any where there are several."""
     return Any if schema is None else schema.message
 
 
@@ -134,7 +134,7 @@ def or_none(schema: Schema | None, may_lack: bool) -> Any:  # noqa: FBT001 - one
 
 
 def check_state_predicate(owner: str, function: object, state: Callable[[], Any]) -> None:
-    """Refuses what does not take a state and return a bool."""
+    """Refuses a function that does not take a state and return a bool."""
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
     returns = returned_by(owner, function, (state if isinstance(state, type) else Any,))
@@ -144,9 +144,9 @@ def check_state_predicate(owner: str, function: object, state: Callable[[], Any]
 
 
 def check_function(owner: str, function: object, *, takes: type, returns: tuple[type, ...] = ()) -> None:
-    """Refuses what is no function of one argument, or says that it takes or returns something else; `()`: anything.
+    """Refuses what is not a function of one argument, or is annotated with other types; `()`: any result.
 
-    What says nothing (a lambda, a built-in) is taken at its word.
+    A function without annotations (a lambda, a built-in) is accepted.
     """
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
@@ -182,9 +182,9 @@ def plain_type(stated: Any) -> Any:
 def returned_by(
     owner: str, function: Callable[..., Any], takes: tuple[Any, ...], arguments: str | None = None
 ) -> Any:
-    """What a function says it returns, `inspect.Signature.empty` when nothing. Checks what it takes.
+    """A function's annotated result, `inspect.Signature.empty` without one. Checks its parameters.
 
-    `arguments`: what these are, in the error; as `_ARGUMENTS` has it by their number.
+    `arguments`: describes them in the error; by default `_ARGUMENTS`, by their number.
     """
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
@@ -208,7 +208,7 @@ def returned_by(
 
 
 def _accepts(stated: Any, given: Any) -> bool:
-    """Whether an annotation leaves room for a class. True where that is not known."""
+    """Whether an annotation admits a class. True where that is not known."""
     if is_union(stated):
         return any(_accepts(each, given) for each in get_args(stated))
     stated = get_origin(stated) or stated
@@ -223,47 +223,47 @@ def _accepts(stated: Any, given: Any) -> bool:
 
 
 def output_of(name: str, stated: Any, written: str = "-> Result | None") -> Output:
-    """What a computation returns whose function is annotated so. Raises ApplicationError where that is no message.
+    """The output of a computation whose function has that annotation. Raises ApplicationError if it is no message.
 
-    `written`: how the function would be written with annotations, see `annotated`.
+    `written`: the function's first line with annotations, for the error: see `annotated`.
     """
     if stated is inspect.Signature.empty:
         raise ApplicationError(f"{name!r}: annotate what it returns: {written}")
     message, many = stated, False
-    message = _present(message)
+    message = _without_none(message)
     if get_origin(message) in _MANY:
         message, many = get_args(message)[0], True
-        message = _present(message)  # None among several is nothing
+        message = _without_none(message)  # None among several results stands for no result
     try:
         return Output(schema_of(message), many)
     except SchemaError as error:
         raise ApplicationError(f"{name!r} returns {annotation_text(stated)}: {error}") from None
 
 
-def _present(stated: Any) -> Any:
-    """What it is where it is not None."""
+def _without_none(stated: Any) -> Any:
+    """An annotation without its None."""
     if not is_optional(stated):
         return stated
     return next(each for each in get_args(stated) if each is not type(None))
 
 
 def is_union(stated: Any) -> bool:
-    """Whether it is one of several types."""
+    """Whether an annotation is a union."""
     return get_origin(stated) in (Union, types.UnionType)
 
 
 def is_optional(stated: Any) -> bool:
-    """Whether it may be None."""
+    """Whether an annotation admits None."""
     return is_union(stated) and type(None) in get_args(stated)
 
 
 def is_iterable(stated: Any) -> bool:
-    """Whether it is several results."""
+    """Whether an annotation is an iterable of results."""
     return get_origin(stated) in _MANY
 
 
 def is_pair(stated: Any) -> bool:
-    """Whether it is `tuple[Message, RowIndexes]`."""
+    """Whether an annotation is `tuple[Message, RowIndexes]`."""
     parts = get_args(stated)
     return (
         get_origin(stated) is tuple and len(parts) == 2 and (get_origin(parts[1]) or parts[1]) is ROW_INDEXES
@@ -276,7 +276,7 @@ def annotation_text(stated: object) -> str:
 
 
 def check_version(owner: str, version: object, migrate: object = None) -> None:
-    """Raises ApplicationError for a version that is no number, or a migration that takes no (old, version)."""
+    """Raises ApplicationError for a version that is not a number, or a `migrate` that does not take (old, version)."""
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 2**31:
         raise ApplicationError(f"{owner}: version={version!r}: expected a number from 1 on")
     if migrate is None:

@@ -1,7 +1,7 @@
-"""Streams: what an application is described with. Nothing here runs a message.
+"""Streams, with which an application is described. Nothing here processes a message.
 
-A `Stream` is a handle of a node of its application (see `nodes`). Its methods add the nodes of what follows; what each
-takes is typed by the messages of the stream, so that a type checker says where a function does not take them.
+A `Stream` is a handle of a node of its application (see `nodes`). Its methods add nodes that read it; their parameters
+are typed by the messages of the stream, so that a type checker reports a function that does not take them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
 
     @property
     def schema(self) -> Schema | None:
-        """What its messages are; None where they are of several schemas."""
+        """The schema of its messages; None where there are several."""
         return self.node.schema
 
     @property
@@ -77,9 +77,9 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
 
     @property
     def dead_letters(self) -> Stream[DeadLetter]:
-        """The messages that the computation could not process, as a stream; the sink `dead-letters` has them, too.
+        """The messages that the computation could not process, as a stream; the sink `dead-letters` gets them, too.
 
-        Not what the functions of its timers, or the results of its windows, have failed at: that is in the sink alone.
+        Failures of its timers' functions, or of its windows' results, go to the sink only.
         """
         made = dead_letter_messages(self.node)
         known = self.app.nodes.get(made.name)
@@ -92,10 +92,10 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         name: str | None = None,
         on_error: OnError = DEAD_LETTER,
     ) -> Stream[Result]:
-        """One message out for each message in. `function(message)` says by annotation what it returns.
+        """One message out for each message in. `function(message)` must annotate what it returns.
 
-        `on_error`, here and below: what becomes of a message for which the function raises, or returns what does
-        not fit (see `application.on_error`).
+        `on_error`, here and below: what to do with a message for which the function raises, or returns a result that
+        does not fit its schema (see `application.on_error`).
         """
         return Stream(self.app, self.app.add(mapped(self.node, function, name, on_error)))
 
@@ -142,7 +142,7 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
     ) -> dict[str, Stream[Message_co]]:
         """Divides the stream into branches, by name: `branch(large=is_large, small=lambda order: True)`.
 
-        Each message goes to the first one whose predicate is true of it, and to none where all are false.
+        Each message goes to the first branch whose predicate returns true, and to none if all return false.
         """
         nodes = branched(self.node, predicates, on_error)
         return {node.name: Stream(self.app, self.app.add(node)) for node in nodes}
@@ -154,10 +154,10 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         name: str | None = None,
         on_error: OnError = DEAD_LETTER,
     ) -> Stream[Message_co]:
-        """Partitions the stream anew by a field, by several (`("symbol", "venue")`), or by what a function gives of a
-        message: text, bytes, an integer, or a tuple of these.
+        """Repartitions the stream by a field, by several (`("symbol", "venue")`), or by what a function of a message
+        returns: text, bytes, an integer, or a tuple of these.
 
-        What follows is a new stage behind a topic of its own, so that its order is part of the log.
+        It begins a new stage, which reads a topic of its own, so that its order is part of the log.
         """
         return Stream(self.app, self.app.add(keyed(self.node, key, name, on_error)))
 
@@ -167,24 +167,24 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         *,
         on_error: OnError = DEAD_LETTER,
     ) -> LocalStream[Message_co]:
-        """`key_by` for tumbling and sliding windows that are given much more than they keep.
+        """`key_by` with pre-aggregation, for tumbling and sliding windows that read much more than they keep.
 
-        Before they pass the log, the messages of a frame with one key and the same windows are combined into one, by
-        the aggregation. The results are those of `key_by`. `()`: all messages have one key, as behind `collect`.
+        Before messages are repartitioned, those of a frame with one key and the same windows are combined into one, by
+        the aggregation. The results are those of `key_by`. `()`: all messages have one key, as after `collect`.
         """
         return LocalStream(self.app, self.node, key, on_error)
 
     def collect(self, *, name: str | None = None, on_error: OnError = DEAD_LETTER) -> Stream[Message_co]:
-        """Gives all messages one key, so that what follows sees all of them: `collect().stateful(...)` has one state.
+        """Assigns all messages one key, so that what follows sees all of them: `collect().stateful(...)` has one state.
 
-        That is a stage of which one partition works, on one core.
+        Only one partition of that stage has work, on one core.
         """
         return self.key_by((), name=name, on_error=on_error)
 
     def merge(self, *others: Stream[Other]) -> Stream[Message_co | Other]:
-        """This stream and others as one; the log's order decides who comes first.
+        """This stream and others as one, in the order of the log.
 
-        Messages that come from one message go in the order of the streams here.
+        Messages derived from one message are in the order of the streams here.
         """
         given: tuple[object, ...] = others
         for other in given:
@@ -210,13 +210,14 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         version: int = 1,
         on_error: OnError = DEAD_LETTER,
     ) -> WindowedStream[Result, Message_co]:
-        """Each key's messages by windows of event time, and the result of each window: `tumbling(...)`, `sliding(...)`,
-        `sessions(...)`, or `counts(...)`, which goes by their number. `aggregation`: see `Aggregation`.
+        """Aggregates each key's messages in windows of event time: `tumbling(...)`, `sliding(...)`, `sessions(...)`; or
+        by their number: `counts(...)`. Emits the result of each window. `aggregation`: see `Aggregation`.
 
-        A window fires once, when the watermark has reached its end. `late`: of a message whose windows have all fired:
-        "drop" (counted), "fire" (a result at once, of it alone), "oldest" (into the oldest open window), "side" (to the
-        stream `.late`). `emit_empty`: also the windows without messages between a key's open ones.
-        `early`: so long after a change (log clock), open windows give a result that is not `window.final`.
+        A window fires once, when the watermark has reached its end. `late`: what to do with a message whose windows
+        have all fired: "drop" (count it), "fire" (emit a result of it alone), "oldest" (add it to the oldest open
+        window), "side" (send it to the stream `.late`). `emit_empty`: also fires windows without messages between a
+        key's open ones. `early`: so long after a change (log clock), open windows emit a result that is not
+        `window.final`.
         """
         node, late_messages = windowed(
             self.node,
@@ -246,15 +247,15 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         name: str | None = None,
         on_error: OnError = DEAD_LETTER,
     ) -> Stream[Result]:
-        """Each message with the row of a table that is loaded from elsewhere; at once. The stream needs no key.
+        """Joins each message with a row of a table that is loaded from elsewhere; at once. The stream needs no key.
 
-        `load()`, or `load(spark)` with Spark's session, runs in the processor and gives an Arrow table, a pandas or a
-        Spark DataFrame: at the start, and again each `reload_every`. Its columns are the fields of the class that
-        `combine` takes second; more are left out. Each row has another value of the column `key`; `on`, a field of the
-        message or a function of it, says which is the message's: by default the field of that name, else the key of
-        the stream. `combine` makes the result, or None for none; with how="left" a message without a row gives
-        `combine(message, None)`. What lies behind a record that names a new version sees that version, on every
-        replay. A `load` that fails, or gives what is no such table, leaves the table as it was.
+        `load()`, or `load(spark)` with Spark's session, runs in the processor and returns an Arrow table, a pandas or a
+        Spark DataFrame: at the start, and again each `reload_every`. Its columns are the fields of the class of
+        `combine`'s second parameter; others are ignored. Each row has a different value in the column `key`; `on`, a
+        field of the message or a function of it, selects the row: by default the field of that name, else the key of
+        the stream. `combine` returns the result, or None for none; with how="left" a message without a row results in
+        `combine(message, None)`. Messages after a record that names a new version see that version, on every replay. A
+        `load` that fails, or returns no such table, leaves the table as it was.
         """
         node = referenced(
             self.node,
@@ -287,17 +288,17 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         to: Destination | None = None,
         on_error: OnError = DEAD_LETTER,
     ) -> StreamEnd:
-        """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each.
+        """Delivers the stream's messages under a name; `encoder(message)` returns the bytes of each.
 
-        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.external`.
-        `on_error` speaks of what the encoder cannot encode, and of what the destination refuses for good.
+        `to` is a destination in addition to those in the settings (files, Redis); see `bettong.application.external`.
+        `on_error` applies to messages that the encoder cannot encode, or that the destination rejects for good.
         """
         return StreamEnd(self.app.add(sink(self.node, name, encoder, to, on_error)))
 
 
 @dataclass(frozen=True)
 class LocalStream(Generic[Message_co]):
-    """What `Stream.local` gives: `window` alone follows it."""
+    """The result of `Stream.local`: only `window` can follow it."""
 
     app: Application = field(compare=False, repr=False)
     node: StreamNode
@@ -312,13 +313,13 @@ class LocalStream(Generic[Message_co]):
     ) -> Stream[Result]:
         """See `Stream.window`. Late messages are dropped, and counted.
 
-        Raises ApplicationError for sessions, counts and ephemeral windows, for sums of floats, and for what is marked
-        `compiled`. A combination of your own has to give the same in whatever groups neighbours are combined.
+        Raises ApplicationError for sessions, counts and ephemeral windows, for sums of floats, and for aggregations
+        marked `compiled`. A `combine` of your own must be associative: neighbours are combined in arbitrary groups.
         """
         nodes = local_windows(self.node, self.key, self.on_error, windows, aggregation, **options)
         return Stream(self.app, [self.app.add(each) for each in nodes][-1])
 
-    if not TYPE_CHECKING:  # A type checker says by itself that there is no such method.
+    if not TYPE_CHECKING:  # A type checker reports a missing method by itself.
 
         def __getattr__(self, attribute: str) -> object:
             if hasattr(Stream, attribute):
@@ -326,7 +327,7 @@ class LocalStream(Generic[Message_co]):
                     f"{attribute!r} after local({key_name(self.key)!r}) of {self.node.name!r}: only window(...) follows"
                     " local(...); put key_by(...) in its place"
                 )
-            raise AttributeError(f"what local(...) gives has no attribute {attribute!r}")
+            raise AttributeError(f"the result of local(...) has no attribute {attribute!r}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -337,7 +338,7 @@ class WindowedStream(Stream[Message_co], Generic[Message_co, Taken_co]):
 
     @property
     def late(self) -> Stream[Taken_co]:
-        """The late messages, as they came: a stream of a window with late="side"."""
+        """The late messages, unchanged, of a window with late="side"."""
         if self.late_node is None:
             raise ApplicationError(f'window {self.name!r}: .late: give it late="side"')
         return Stream(self.app, self.late_node)
@@ -351,19 +352,19 @@ class JoinedStream(Stream[Message_co], Generic[Message_co, Taken_co, Right_co]):
 
     @property
     def late(self) -> Stream[Taken_co | Right_co]:
-        """The late messages of both sides, as they came. Those of one side alone: `late_left`, `late_right`."""
+        """The late messages of both sides, unchanged. For one side: `late_left`, `late_right`."""
         left, right = self.late_left, self.late_right
         found = self.app.nodes.get(f"{left.name}+{right.name}")
         return Stream(self.app, found) if isinstance(found, Merged) else left.merge(right)
 
     @property
     def late_left(self) -> Stream[Taken_co]:
-        """The late messages of the left side, as they came."""
+        """The late messages of the left side, unchanged."""
         return self._late(is_right=False)
 
     @property
     def late_right(self) -> Stream[Right_co]:
-        """The late messages of the right side, as they came."""
+        """The late messages of the right side, unchanged."""
         return self._late(is_right=True)
 
     def _late(self, *, is_right: bool) -> Stream[Any]:
@@ -374,7 +375,7 @@ class JoinedStream(Stream[Message_co], Generic[Message_co, Taken_co, Right_co]):
 
 @dataclass(frozen=True, repr=False)
 class StreamEnd:
-    """What `Stream.sink` gives: nothing can follow it."""
+    """The result of `Stream.sink`: nothing can follow it."""
 
     node: Sink
 
@@ -386,7 +387,7 @@ class StreamEnd:
         """The sink's name."""
         return self.node.name
 
-    if not TYPE_CHECKING:  # A type checker says by itself that there is no such method.
+    if not TYPE_CHECKING:  # A type checker reports a missing method by itself.
 
         def __getattr__(self, attribute: str) -> object:
             if hasattr(Stream, attribute):

@@ -1,11 +1,11 @@
-"""Timers: fields of a state that say when a function is to be called for its key.
+"""Timers: fields of a state that hold the time at which a function is called for its key.
 
 | annotation         | fires when                                   | unit               |
 | ------------------ | -------------------------------------------- | ------------------ |
 | `bettong.Timer`    | the watermark of the partition reaches it    | event time, Unix ns |
 | `bettong.LogTimer` | the log clock of the partition reaches it    | Unix ns            |
 
-A timer is `NEVER` until a function sets it, and `NEVER` again before its function is called.
+A timer is `NEVER` until a function sets it, and is reset to `NEVER` before its function is called.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from bettong.application.callables import check_plain
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Scalar
 
-# The last nanosecond that a clock of 64 bits could show, in the year 2262.
+# The last nanosecond of a 64-bit clock, in the year 2262.
 NEVER = 2**63 - 1
 
 Key = TypeVar("Key")
 
 
 class Clock(Enum):
-    """What a timer goes by."""
+    """The clock of a timer."""
 
     EVENT = "event time"
     LOG = "log clock"
@@ -46,7 +46,7 @@ LogTimer = Annotated[int, Scalar("<i8"), TimerMark(Clock.LOG)]
 
 @dataclass
 class Fired(Generic[Key]):
-    """What a timer's function gets in place of a message: whose timer it is, and the time that it was set to."""
+    """What a timer's function gets instead of a message: the timer's key, and the time that it was set to."""
 
     key: Key
     at: int
@@ -64,7 +64,7 @@ class StateTimer:
 def state_timers(
     owner: str, state: Callable[[], Any], functions: Mapping[str, Callable[..., Any]] | None
 ) -> tuple[StateTimer, ...]:
-    """The timers of states, in the order of their fields. `functions`: by field, what `stateful` was given.
+    """The timers of states, in the order of their fields. `functions`: by field, `timers=` of `stateful`.
 
     Raises ApplicationError for a timer without a function, and for a function without a timer.
     """
@@ -81,19 +81,21 @@ def state_timers(
         )
     for field in given:
         if field not in clocks:
-            raise ApplicationError(f"{owner}: timers={{{field!r}: ...}}: {_no_timer(kind, field, clocks)}")
+            raise ApplicationError(
+                f"{owner}: timers={{{field!r}: ...}}: {_no_timer_reason(kind, field, clocks)}"
+            )
     if clocks:
-        _check_made(owner, kind, state, clocks)
+        _check_new_state(owner, kind, state, clocks)
     return tuple(StateTimer(field, clock, given[field]) for field, clock in clocks.items())
 
 
 def _class_of(state: Callable[[], Any]) -> Any:
-    """The class of the states; None where it is not known before a message comes."""
+    """The class of the states; None where it is not known before a message arrives."""
     if isinstance(state, type):
         return state
     try:
         return type(state())
-    except (Exception, SystemExit):  # noqa: BLE001 - the user's code: it may want what is not there yet
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's code: it may need what does not exist yet
         return None
 
 
@@ -112,7 +114,7 @@ def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
 
 
 def _hints(owner: str, kind: Any, *, strict: bool) -> dict[str, Any]:
-    """The annotation of each field of a dataclass, in their order."""
+    """The annotation of each field of a dataclass, in order."""
     if not is_dataclass(kind) or not isinstance(kind, type):
         return {}
     try:
@@ -127,7 +129,7 @@ def _hints(owner: str, kind: Any, *, strict: bool) -> dict[str, Any]:
 
 
 def _hidden_timer(path: str, hint: Any, seen: set[Any]) -> str | None:
-    """The path of a timer within what is annotated so; None where there is none. `seen`: classes looked at before."""
+    """The path of a timer nested within an annotation; None where there is none. `seen`: classes visited before."""
     if _mark(hint) is not None:
         return path
     origin, parts = get_origin(hint), get_args(hint)
@@ -148,7 +150,7 @@ def _mark(hint: object) -> TimerMark | None:
     return next((each for each in get_args(hint) if isinstance(each, TimerMark)), None)
 
 
-def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
+def _no_timer_reason(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
     if not is_dataclass(kind) or not isinstance(kind, type):
         return "timers are fields of the state, which has to be a dataclass for it"
     if field in (each.name for each in fields(kind)):
@@ -156,8 +158,8 @@ def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
     return f"{_name(kind)} has no field {field!r}; its timers are {', '.join(clocks) or 'none'}"
 
 
-def _check_made(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
-    """Refuses states whose timers cannot be set, or are set before any function was called for them."""
+def _check_new_state(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
+    """Refuses states whose timers cannot be set, or that are made with a timer set."""
     if kind.__dataclass_params__.frozen:
         raise ApplicationError(f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state")
     made = state()

@@ -1,12 +1,12 @@
-"""What an Arrow IPC message says of itself, read before anything in it is believed.
+"""The metadata of an Arrow IPC message, read and checked before its buffers are used.
 
     u32 0xFFFFFFFF | u32 size of the metadata | metadata: a Message | body: buffers
 
     Message      table: version, header_type, header, bodyLength
     RecordBatch  table: length, nodes (i64 length, i64 nulls), buffers (i64 start in the body, i64 size), compression
 
-A table starts with the distance back to its vtable; the vtable holds 16-bit offsets of the fields, two bytes each
-after its first four (FlatBuffers; Arrow's format/Message.fbs).
+A table starts with the distance back to its vtable; after its first four bytes the vtable holds the 16-bit offsets of
+the fields (FlatBuffers; Arrow's format/Message.fbs).
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _BATCH_LENGTH = 0
 _BATCH_NODES = 1
 _BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
-# Larger ones, of some 300 columns, are left to Arrow: what is looked up is kept.
+# Larger metadata, of some 300 columns, are left to Arrow: these would fill the cache.
 _METADATA_BYTES_MAX = 16 * 1024
 # Arrow's writer begins buffers at multiples of this.
 _ALIGNED_BYTES = 8
 _OFFSET_BYTES = 4
-# So many fields of a table are read here; tables end with the last one that is there.
+# The number of a table's fields that are read here; a table may end before.
 _FIELDS = 4
 
 
 class Node(NamedTuple):
-    """A column, or a column within another one. `name`: what leads to it."""
+    """A column, or a column nested in another one. `name`: its path."""
 
     name: str
     nullable: bool
 
 
 def nodes_of(schema: pa.Schema) -> tuple[Node, ...]:
-    """The nodes of a record batch: each column, followed by those within it."""
+    """The nodes of a record batch: each column, followed by those nested in it."""
     return tuple(chain.from_iterable(_nodes(field, "", nullable=False) for field in schema))
 
 
 def _nodes(field: pa.Field, above: str, *, nullable: bool) -> Iterator[Node]:
-    """`nullable`: whether what holds it may lack it."""
+    """`nullable`: whether its parent may be null."""
     kind, name = field.type, f"{above}{field.name}"
     nullable = nullable or field.nullable
     yield Node(name, nullable)
@@ -69,9 +69,9 @@ def _nodes(field: pa.Field, above: str, *, nullable: bool) -> Iterator[Node]:
 
 
 def check_batch(payload: bytes, nodes: Sequence[Node]) -> None:
-    """Raises FrameError for all but a record batch of these columns, uncompressed, with nulls only where they may be.
+    """Raises FrameError unless it is a record batch of these columns, uncompressed, with nulls only where allowed.
 
-    A few compressed bytes could fill any memory. What its buffers hold is left to check (`RecordBatch.validate`).
+    A few compressed bytes could fill any memory. The contents of buffers remain to be checked (`RecordBatch.validate`).
     """
     metadata = _metadata(payload)
     if metadata is None:
@@ -93,7 +93,7 @@ def check_batch(payload: bytes, nodes: Sequence[Node]) -> None:
 
 
 class Varying(NamedTuple):
-    """Where in a payload the two buffers of a column of varying width lie, and how many bytes they have."""
+    """The positions in a payload and the sizes in bytes of the two buffers of a column of varying width."""
 
     offsets: int
     offsets_size: int
@@ -102,10 +102,10 @@ class Varying(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What metadata say: how many rows, where in the payload the values of each column begin.
+    """The number of rows, and where in the payload the values of each column begin.
 
-    `size`: bytes that the body must have. `spare`: of the columns' buffers, most bytes that one has beyond its values.
-    `varying`: the columns of varying width, in order; `starts` has their offsets.
+    `size`: bytes that the body must have. `spare`: the most bytes that a column's buffer has beyond its values.
+    `varying`: the columns of varying width, in order; `starts` has the starts of their offsets.
     """
 
     rows: int
@@ -116,11 +116,11 @@ class Layout(NamedTuple):
 
 
 def value_layout(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
-    """The rows of a record batch, and where in the payload the values of each column begin: a third of Arrow's time.
+    """The layout of a record batch, read in a third of Arrow's time.
 
-    `sizes`: bytes of a value, by column; 0: they vary. All buffers lie inside of the payload and are long enough
-    for the rows; what offsets hold is left to check. None for anything but columns of those widths that lie there
-    without nulls and without compression: then Arrow's reader has to say what is wrong with it, if anything is.
+    `sizes`: bytes of a value, by column; 0: they vary. All buffers lie inside the payload and are long enough for the
+    rows; the values of offsets remain to be checked. None for anything but uncompressed columns of those widths without
+    nulls: then Arrow's reader has to find the error, if there is one.
     """
     metadata = _metadata(payload)
     if metadata is None or len(metadata) > _METADATA_BYTES_MAX:
@@ -131,13 +131,13 @@ def value_layout(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
     return layout
 
 
-# Batches of one schema and as many rows have the same metadata, byte for byte.
+# Batches of one schema and number of rows have the same metadata, byte for byte.
 _CACHED = 1024
 
 
 @lru_cache(maxsize=_CACHED)
 def batch_head(sizes: tuple[int, ...], rows: int) -> bytes:
-    """What comes before the values in a message of `rows` rows of such columns, each padded to 8 bytes, without nulls.
+    """The bytes before the values in a message of `rows` rows of such columns, each padded to 8 bytes, without nulls.
 
     `sizes`: bytes of a value, by column.
     """
@@ -158,7 +158,7 @@ def _layout(metadata: bytes, sizes: tuple[int, ...]) -> Layout | None:
         rows, nodes, buffers, compressed = _batch(metadata, batch)
     except (struct.error, IndexError):
         return None
-    # Two buffers a column: which values are there, and the values. Where widths vary, offsets come before the values.
+    # Two buffers a column: the validity bitmap, and the values. Where widths vary, offsets come before the values.
     expected = 4 * len(sizes) + 2 * sizes.count(0)
     body = _PREFIX.size + len(metadata)
     aligned = not body % _ALIGNED_BYTES and not any(start % _ALIGNED_BYTES for start in buffers[::2])
@@ -195,7 +195,7 @@ class _Batch(NamedTuple):
 
 
 def _metadata(payload: bytes) -> bytes | None:
-    """The metadata of a message; None for bytes that do not begin as one."""
+    """The metadata of a message; None for bytes that do not begin like one."""
     if len(payload) < _PREFIX.size:
         return None
     continues, size = _PREFIX.unpack_from(payload)
@@ -206,7 +206,7 @@ def _metadata(payload: bytes) -> bytes | None:
 
 
 def _header(metadata: bytes) -> tuple[int, int, int]:
-    """The type of a message, where its header lies, and bytes of its body.
+    """The type of a message, the position of its header, and the size of its body.
 
     Raises struct.error or IndexError, as `_batch` does.
     """
@@ -218,7 +218,7 @@ def _header(metadata: bytes) -> tuple[int, int, int]:
 
 def _batch(metadata: bytes, table: int) -> _Batch:
     fields = _fields(metadata, table)
-    # A field that is 0 is left out.
+    # FlatBuffers omits a field that is 0.
     rows: int = struct.unpack_from("<q", metadata, fields[_BATCH_LENGTH])[0] if fields[_BATCH_LENGTH] else 0
     nodes = _pairs(metadata, fields[_BATCH_NODES])
     buffers = _pairs(metadata, fields[_BATCH_BUFFERS])
@@ -226,7 +226,7 @@ def _batch(metadata: bytes, table: int) -> _Batch:
 
 
 def _pairs(payload: bytes, position: int) -> tuple[int, ...]:
-    """The numbers of a vector of pairs; none where there is no vector."""
+    """The numbers in a vector of pairs; empty where there is no vector."""
     if not position:
         return ()
     vector = _follow(payload, position)
@@ -240,7 +240,7 @@ def _follow(metadata: bytes, position: int) -> int:
 
 
 def _fields(metadata: bytes, table: int) -> list[int]:
-    """Where the fields of a table lie; 0 for those that are left out."""
+    """The positions of a table's fields; 0 for those that are omitted."""
     vtable = table - struct.unpack_from("<i", metadata, table)[0]
     count = (struct.unpack_from("<H", metadata, vtable)[0] - 4) // 2
     distances = struct.unpack_from(f"<{max(count, 0)}H", metadata, vtable + 4)

@@ -4,7 +4,7 @@ payload = Arrow IPC record batch message (no schema message, no compression, nul
 
 fixed-width field      one data buffer, viewed by numpy in place
 variable-width field   offsets and data, kept as an Arrow array
-field with a form      whatever its Arrow type has, kept as an Arrow array
+field with a form      the buffers of its Arrow type, kept as an Arrow array
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Column: TypeAlias = Array | pa.Array
 # Writers pad the buffers of a record batch to 8 or to this many bytes.
 _PADDING_BYTES = 64
 
-# Arrow's own writer pads to this.
+# Arrow's own writer pads buffers to this many bytes.
 _ALIGNED_BYTES = 8
 
 
@@ -60,7 +60,7 @@ class Columns:
 
     @classmethod
     def concatenated(cls, schema: Schema, parts: Sequence[Columns]) -> Columns:
-        """The rows of all parts, one part after the other."""
+        """The rows of all parts, in order."""
         if len(parts) < 2:
             return parts[0] if parts else cls.of_messages(schema, [])
         columns = tuple(map(joined, zip(*(part.columns for part in parts), strict=True)))
@@ -70,8 +70,8 @@ class Columns:
     def of_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame of the log. Raises FrameError when they are not of `schema`.
 
-        Every buffer is checked before it is viewed, for others than Bettong may write to Kafka. Of values only text of
-        any length and those of forms are: what is no UTF-8 in text of a fixed width is read with replacements.
+        Every buffer is checked before it is viewed, since other programs may write to Kafka. Of values only text of any
+        length and those of forms are checked: invalid UTF-8 in fixed-width text is read with replacements.
         """
         try:
             if (in_place := cls._in_place(schema, payload)) is not None:
@@ -85,7 +85,7 @@ class Columns:
 
     @classmethod
     def of_external_payload(cls, schema: Schema, payload: bytes) -> Columns:
-        """Reads the columns of a frame that a client wrote, and trusts nothing in it. Raises FrameError."""
+        """Reads the columns of a frame that a client wrote, and checks everything in it. Raises FrameError."""
         try:
             if (in_place := cls._in_place(schema, payload, spare_max=_PADDING_BYTES - 1)) is not None:
                 for field, values in zip(schema.fields, in_place.columns, strict=True):
@@ -100,10 +100,10 @@ class Columns:
 
     @classmethod
     def _in_place(cls, schema: Schema, payload: bytes, spare_max: int | None = None) -> Columns | None:
-        """The columns without Arrow's reader, which takes longer; None where it has to say what is wrong.
+        """The columns without Arrow's slower reader; None where that reader has to name the error.
 
-        `spare_max`: more bytes than that after a column's values must be another schema's. Raises FrameError for text
-        or bytes that are not where their offsets say.
+        `spare_max`: more bytes than that after a column's values mean another schema. Raises FrameError for text or
+        bytes with invalid offsets.
         """
         layout = value_layout(payload, schema.widths) if schema.is_plain else None
         if layout is None or (spare_max is not None and layout.spare > spare_max):
@@ -144,7 +144,7 @@ class Columns:
         return [batch.slice(start, stop - start).serialize().to_pybytes() for start, stop in pairwise(bounds)]
 
     def _payload(self, start: int, stop: int) -> bytes:
-        """As Arrow would write it, byte for byte, in a third of the time."""
+        """The bytes that Arrow would write, in a third of the time."""
         parts = [batch_head(self.schema.widths, stop - start)]
         for column in self.columns:
             values = column[start:stop].tobytes()
@@ -152,7 +152,7 @@ class Columns:
         return b"".join(parts)
 
     def values(self, index: int) -> list[Any]:
-        """The Python values of the field at `index`; made once, but anew each time where values can change."""
+        """The Python values of the field at `index`; cached, except where values are mutable."""
         if (made := self._values.get(index)) is not None:
             return made
         made = values_of(self.schema.fields[index], self.columns[index])
@@ -161,7 +161,7 @@ class Columns:
         return made
 
     def __iter__(self) -> Iterator[Any]:
-        """One object of the message class a row, each made when it is asked for."""
+        """One object of the message class a row, made lazily."""
         return map(self.schema.make, *(self.values(index) for index in range(len(self.columns))))
 
     def messages(self) -> list[Any]:
@@ -186,14 +186,14 @@ class Columns:
         return Columns(self.schema, stop - start, columns)
 
     def size_bytes(self) -> int:
-        """Bytes of content: about what the payload takes."""
+        """Bytes of content: about the size of the payload."""
         return sum(column.nbytes for column in self.columns)
 
 
 def _checked_batch(schema: Schema, payload: bytes) -> pa.RecordBatch:
-    """The batch in a payload, whose buffers are as long as its rows need and whose offsets stay inside of them.
+    """The batch in a payload, with its buffers checked: long enough for its rows, and with offsets inside them.
 
-    Raises FrameError, or one of Arrow's errors, for any other, for compressed ones, and for nulls where none may be.
+    Raises FrameError, or an error of Arrow, for others, for compressed ones, and for nulls where none are allowed.
     """
     check_batch(payload, _nodes(schema))
     batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
@@ -207,7 +207,7 @@ def _nodes(schema: Schema) -> tuple[Node, ...]:
 
 
 def _varying(field: Field, payload: bytes, rows: int, varying: Varying) -> pa.Array:
-    """A column of text or bytes of any length. Raises FrameError for offsets out of the data, and for no UTF-8."""
+    """A column of text or bytes of any length. Raises FrameError for offsets outside the data, and invalid UTF-8."""
     if not rows:
         return pa.array([], field.arrow)
     buffer = pa.py_buffer(payload)
@@ -222,7 +222,7 @@ def _varying(field: Field, payload: bytes, rows: int, varying: Varying) -> pa.Ar
 
 
 def _check_external(field: Field, column: pa.Array) -> None:
-    """Raises FrameError for values that are none, and for buffers of a wider field: columns of another schema."""
+    """Raises FrameError for invalid values, and for buffers of a wider field, which belong to another schema."""
     if field.form is not None:
         _check_form(field, column)
         return
@@ -235,7 +235,7 @@ def _check_external(field: Field, column: pa.Array) -> None:
 
 
 def _check_form(field: Field, column: pa.Array) -> None:
-    """Raises FrameError for an array with anything that is no value of the field's form, if it has one."""
+    """Raises FrameError for an array with an invalid value of the field's form, if it has one."""
     if field.form is None:
         return
     try:
@@ -246,7 +246,7 @@ def _check_form(field: Field, column: pa.Array) -> None:
 
 
 def _check_values(field: Field, values: Column) -> None:
-    """Raises FrameError for bytes that are no value of the field."""
+    """Raises FrameError for bytes that are not a value of the field."""
     if (found := wrong_value(field, values)) is not None:
         reason, row = found
         message = f" of message {row}" if reason.startswith("is") else ""

@@ -1,9 +1,9 @@
-"""Keys of several fields as one column of bytes, in which they are looked up: the values one behind the other.
+"""Keys of several fields as one column of bytes, by which they are looked up: the values concatenated.
 
     text, bytes    as wide as the field, padded with NUL
-    integers       8 bytes, the highest first; all but unsigned ones of 64 bits have their sign turned over
+    integers       8 bytes, big-endian; all but unsigned ones of 64 bits have their sign bit flipped
 
-So that bytes are sorted as the keys are. A key of no field, which all messages have, is one NUL.
+So bytes sort as the keys do. The key of no fields, which all messages have, is one NUL.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def packed_dtype(fields: Sequence[Field]) -> np.dtype[np.bytes_]:
 
 
 def packed(fields: Sequence[Field], columns: Sequence[Array], rows: int) -> Array:
-    """The column of the keys whose parts these columns hold."""
+    """Packs columns of the parts of keys into one column."""
     dtype = packed_dtype(fields)
     found = np.zeros((rows, dtype.itemsize), np.uint8)
     start = 0
@@ -41,7 +41,7 @@ def packed(fields: Sequence[Field], columns: Sequence[Array], rows: int) -> Arra
 
 
 def packed_key(fields: Sequence[Field], key: KeyValue) -> Array | None:
-    """A key as a column of one row; None for one that no message can have."""
+    """A key as a column of one row; None for a key that no message can have."""
     if not isinstance(key, tuple) or len(key) != len(fields):
         return None
     parts = [_part(field, value) for field, value in zip(fields, key, strict=True)]
@@ -50,7 +50,7 @@ def packed_key(fields: Sequence[Field], key: KeyValue) -> Array | None:
 
 
 def unpacked(fields: Sequence[Field], keys: Array) -> list[tuple[KeyPart, ...]]:
-    """The keys of a column."""
+    """The keys in a packed column."""
     if not fields:
         return [()] * len(keys)
     columns = zip(fields, unpacked_columns(fields, keys), strict=True)
@@ -58,7 +58,7 @@ def unpacked(fields: Sequence[Field], keys: Array) -> list[tuple[KeyPart, ...]]:
 
 
 def unpacked_columns(fields: Sequence[Field], keys: Array) -> list[Array]:
-    """The parts of the keys of a column, a column each: integers of 64 bits, text and bytes as wide as their field."""
+    """The parts of the keys in a packed column, a column each: 64-bit integers, text and bytes of the field's width."""
     matrix = np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), keys.dtype.itemsize)
     found, start = list[Array](), 0
     for field in fields:

@@ -1,4 +1,4 @@
-"""The name of a dead letter, and of the stream in which its message is sent again."""
+"""The id of a dead letter, and the name of the stream in which its message is sent again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STREAM = "dead-letter."
 
 
 class DeadLetterId(NamedTuple):
-    """Where a dead letter lies: partition and offset in the topic, and its row in the frame."""
+    """The location of a dead letter: partition and offset in the topic, and row in the frame."""
 
     partition: int
     offset: int
@@ -26,7 +26,7 @@ class DeadLetterId(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self | None:
-        """Reads what `str` gave; None for anything else."""
+        """The inverse of `str`; None for any other text."""
         found = _ID.fullmatch(text)
         return cls(*map(int, found.groups())) if found else None
 

@@ -1,6 +1,6 @@
-"""Which rows fit a schema, and why each other one does not.
+"""Finds the rows that fit a schema, and the reasons why others do not.
 
-Columns are made of all rows at once; where they cannot, halves are tried.
+Columns are made of all rows at once; if that fails, of halves.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +12,13 @@ from bettong.schema.schema import Schema
 
 
 def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int, str]]:
-    """Columns of the messages that fit `schema`, and why each other one does not, by its index."""
+    """Columns of the messages that fit `schema`, and by index the reasons why the others do not."""
 
     def made(kept: Sequence[int] | slice) -> Columns:
         part = messages[kept] if isinstance(kept, slice) else [messages[index] for index in kept]
         try:
             return Columns.of_messages(schema, part)
-        except schema.unreadable:  # of a message alone
+        except schema.unreadable:  # raised by a message of another class
             raise SchemaError(f"{type(part[0]).__name__} is no {schema.name}") from None
 
     return fitting_rows(len(messages), made)
@@ -38,9 +38,9 @@ def fitting_values(schema: Schema, values: Sequence[list[Any]]) -> tuple[Columns
 def fitting_rows(
     rows: int, made: Callable[[Sequence[int] | slice], Columns]
 ) -> tuple[Columns, dict[int, str]]:
-    """The rows that `made` can make columns of, and the reason why it cannot of each other one.
+    """The columns that `made` makes of the rows that fit, and by index the reasons why the others do not.
 
-    `made` raises SchemaError for rows that do not fit. What it raises for no rows at all is raised.
+    `made` raises SchemaError for rows that do not fit. What it raises for no rows at all is passed on.
     """
     try:
         return made(slice(0, rows)), {}
@@ -54,7 +54,7 @@ def fitting_rows(
 def _violations(
     start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
 ) -> Iterator[tuple[int, str]]:
-    """Which rows do not fit, and why: halves that fit are skipped whole."""
+    """The rows that do not fit, and why. Halves that fit are not divided further."""
     try:
         made(slice(start, stop))
     except SchemaError as error:

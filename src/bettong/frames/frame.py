@@ -12,23 +12,23 @@ from bettong.identifiers import NO_SEQUENCE, Origin, ReferenceVersion, SequenceN
 from bettong.immutable import immutable
 from bettong.v1 import frame_pb2
 
-# What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
+# The most that the envelope adds to a body: origin (two names and a number), numbers and tags.
 ENVELOPE_BYTES_MAX = 1024
 
-# Of an origin: names of an application have up to 100 characters, of clients 128. Tables keep origins, and dead
-# dead letters quote them, so a longer one would not fit where its frame did.
+# Names in an application have up to 100 characters, of clients 128. Tables keep origins, and dead letters quote them,
+# so a longer one would not fit where its frame did.
 ORIGIN_CHARACTERS_MAX = 512
 
-# Of a series of reference tables: the name of a join has up to 100, and a fingerprint follows.
+# The series of a reference table is the name of a join, up to 100 characters, and a fingerprint.
 _SERIES_CHARACTERS_MAX = 128
 _FINGERPRINT_BYTES = 32
 
-# In the year 2262: the log's clock is added to, and must stay within 64 bits.
+# In the year 2262: durations are added to the log clock, which must stay within 64 bits.
 CLOCK_NS_MAX = 2**63 - 1
 
 
 class FrameKind(IntEnum):
-    """What a frame is for; see the proto."""
+    """The kind of a frame; see the proto."""
 
     DATA = frame_pb2.FRAME_KIND_DATA
     OPEN = frame_pb2.FRAME_KIND_OPEN
@@ -43,9 +43,9 @@ _KINDS = {each.value: each for each in FrameKind}
 
 
 class Repartition(NamedTuple):
-    """The generation that begins behind a record, and how many partitions it has.
+    """The generation that begins after a record, and its number of partitions.
 
-    `begins_stage`: nothing lies before it, for the application got the stage later.
+    `begins_stage`: there are no records before it, because the stage was added to the application later.
     """
 
     generation: int
@@ -69,7 +69,7 @@ class Frame:
     rows: Sequence[bytes] | None = None
     columns: bytes | None = None
     refused: frame_pb2.RefusedMessages | None = None
-    # By origin, of a TICK; `idle` has those of them that are idle, with the last sequence that they have sent here.
+    # Of a TICK, by origin. `idle`: those origins that are idle, with the last sequence that they sent here.
     watermarks: Mapping[Origin, int] = field(default_factory=dict)
     idle: Mapping[Origin, SequenceNumber] = field(default_factory=dict)
     event_times: bytes = b""
@@ -88,7 +88,7 @@ class Frame:
         return stream_of(self.origin)
 
 
-# Stands for a record that is no frame.
+# Stands for a record that is not a frame.
 UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=NO_SEQUENCE, previous=NO_SEQUENCE)
 
 
@@ -100,7 +100,7 @@ def tick_record(
     *,
     generation: int = 0,
 ) -> bytes:
-    """A record without messages, to a stream or a stage: time has passed. Nobody numbers it; see `Frame`."""
+    """A record without messages, to a stream or a stage, that advances time. It has no sequence; see `Frame`."""
     return encode(
         Frame(
             origin=Origin(f"{stream}/tick"),
@@ -116,7 +116,7 @@ def tick_record(
 
 
 def reference_record(stage: str, ingest_ns: int, version: ReferenceVersion) -> bytes:
-    """A record without messages, to a stage: what lies behind it sees that version. Nobody numbers it; see `Frame`."""
+    """A record without messages, to a stage: messages after it see that version. It has no sequence; see `Frame`."""
     return encode(
         Frame(
             origin=Origin(f"{stage}/reference"),
@@ -130,7 +130,7 @@ def reference_record(stage: str, ingest_ns: int, version: ReferenceVersion) -> b
 
 
 def repartition_record(stage: str, repartition: Repartition) -> bytes:
-    """A record without messages, to a stage: what lies behind it is of another generation. See `Frame`."""
+    """A record without messages, to a stage: records after it are of another generation. See `Frame`."""
     return encode(
         Frame(
             origin=Origin(f"{stage}/repartition"),
@@ -143,14 +143,14 @@ def repartition_record(stage: str, repartition: Repartition) -> bytes:
 
 
 def stored_version(version: ReferenceVersion) -> frame_pb2.ReferenceVersion:
-    """As records and snapshots hold it."""
+    """The form in which records and snapshots hold a version."""
     return frame_pb2.ReferenceVersion(
         series=version.series, number=version.number, fingerprint=version.fingerprint
     )
 
 
 def version_of(stored: frame_pb2.ReferenceVersion) -> ReferenceVersion:
-    """The inverse of `stored_version`. Raises FrameError for what is none."""
+    """The inverse of `stored_version`. Raises FrameError for an invalid version."""
     found = ReferenceVersion.parse(stored.series, f"{stored.number}-{stored.fingerprint.hex()}")
     if found is None or not 0 < len(stored.series) <= _SERIES_CHARACTERS_MAX:
         raise FrameError(
@@ -194,12 +194,12 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes) -> Frame:
-    """Reads a frame. Raises FrameError for bytes that are none, or that break the contract."""
+    """Reads a frame. Raises FrameError for bytes that are not a frame, or that break the contract."""
     try:
         envelope = frame_pb2.Frame.FromString(data)
     except DecodeError as error:
         raise FrameError(f"{len(data)} bytes are no frame: {error}") from None
-    # Each field is read once: to ask protobuf costs as much as to call a function.
+    # Each field is read once: protobuf's getters cost as much as a function call.
     origin, sequence, previous = envelope.origin, envelope.sequence, envelope.previous
     ingest_ns, watermark_ns = envelope.ingest_ns, envelope.watermark_ns
     kind, watermarks = _KINDS.get(envelope.kind), envelope.watermarks
@@ -210,7 +210,7 @@ def decode(data: bytes) -> Frame:
         or ingest_ns > CLOCK_NS_MAX
         or watermark_ns > CLOCK_NS_MAX
     ):
-        raise FrameError(_broken(envelope))
+        raise FrameError(_contract_error(envelope))
     body = envelope.WhichOneof("body")
     refused = envelope.refused if envelope.HasField("refused") else None
     if kind is FrameKind.DATA:
@@ -249,8 +249,8 @@ def _repartition(envelope: frame_pb2.Frame) -> Repartition:
     return Repartition(found.generation, found.partitions, found.begins_stage)
 
 
-def _broken(envelope: frame_pb2.Frame) -> str:
-    """What is wrong with the first fields of a frame."""
+def _contract_error(envelope: frame_pb2.Frame) -> str:
+    """The error text for invalid first fields of a frame."""
     origin, frame = envelope.origin, f"frame {envelope.sequence}"
     if len(origin) > ORIGIN_CHARACTERS_MAX:
         return f"{frame}: its origin has {len(origin)} characters, at most {ORIGIN_CHARACTERS_MAX}"
@@ -272,7 +272,7 @@ def _idle(watermarks: Sequence[frame_pb2.OriginWatermark]) -> dict[Origin, Seque
 
 
 def _check_watermarks(envelope: frame_pb2.Frame) -> None:
-    """Those of a TICK. Raises FrameError for what no table of origins could keep."""
+    """Checks the watermarks of a TICK. Raises FrameError for those that no table of origins can keep."""
     for each in envelope.watermarks:
         if len(each.origin) > ORIGIN_CHARACTERS_MAX or each.watermark_ns > CLOCK_NS_MAX:
             raise FrameError(

@@ -1,6 +1,6 @@
-"""The values of keys: the bytes that choose their partition, and the text by which people write them.
+"""The values of keys: the bytes that choose their partition, and their text for users.
 
-What types they have: `bettong.schema.key_types`.
+Their types: `bettong.schema.key_types`.
 """
 
 import json
@@ -13,7 +13,7 @@ from bettong.schema.key_types import KEY_TYPES, KeyPart, KeyValue
 
 
 def key_bytes(key: KeyValue) -> bytes:
-    """What a key's partition is the hash of. Raises TypeError for what is no key, OverflowError beyond 64 bits."""
+    """The bytes whose hash chooses a key's partition. Raises TypeError for no key, OverflowError beyond 64 bits."""
     if isinstance(key, str):
         return key.encode()
     if isinstance(key, bytes):
@@ -33,21 +33,21 @@ def _part_bytes(part: KeyValue) -> bytes:
 
 
 def key_text(key: KeyValue) -> str:
-    """A key as people write it: a tuple as an array of JSON."""
+    """A key as users write it: a tuple as a JSON array."""
     if isinstance(key, tuple):
         return to_json(key_json(key), separators=(",", ":"))
     return text_of(key) if isinstance(key, bytes) else str(key)
 
 
 def key_json(key: KeyValue) -> Any:
-    """A key as JSON can hold it."""
+    """A key as a JSON value."""
     if isinstance(key, tuple):
         return [key_json(part) for part in key]
     return text_of(key) if isinstance(key, bytes) else key
 
 
 def read_parts(text: str) -> list[str]:
-    """The parts of a tuple that a text stands for, each as people write it. Raises ValueError."""
+    """The parts of a tuple from its text, each as users write it. Raises ValueError."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -58,7 +58,7 @@ def read_parts(text: str) -> list[str]:
 
 
 def read_key(text: str, kind: type, *, width: int = 0) -> KeyPart:
-    """The key of a type (or a bool) that a text stands for; `width` bytes where bytes have a fixed width.
+    """The key of a type (or a bool) from its text; `width` bytes where bytes have a fixed width.
 
     Raises ValueError, which says what is expected.
     """

@@ -1,17 +1,17 @@
-"""The messages of a client's frame that its sender refused, as they travel in the frame's record. Pure.
+"""The messages of a client's frame that its sender refused, packed into the frame's record. Pure.
 
     what               bytes, with F for `frame_bytes_max`
     -----------------  -------------------------------------------------------------------------------------------
-    messages           at most F with their lengths: those of a client's frame of rows never need more,
-                       JSON of messages without a key and rows larger than a frame are cut to it
+    messages           at most F with their lengths: those of a client's frame of rows never need more;
+                       JSON of messages without a key, and rows larger than a frame, are truncated to it
     indexes, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
-    numbers            half as many, for an empty row takes two bytes
-    reasons            each once with its traceback, or without where that has no room, in what is left of 2 F
+    numbers            half as many, because an empty row takes two bytes
+    reasons            each once with its traceback, or without if there is no room for it, in the rest of 2 F
     beside             watermarks of the record's other messages, eight bytes each, in the same 2 F. Then frames have at
                        most F / 8 messages, so three bytes of those refused and eight of the others fit F
 
-So whatever a client may send is packed in `packed_bytes_max`, and loses no message. What is cut, and which reasons have
-no room, is a function of the messages alone: a resend packs the same.
+So whatever a client sends fits in `packed_bytes_max`, and no message is lost. Which messages are truncated, and which
+reasons have no room, is a function of the messages alone: a resend packs the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,17 +23,17 @@ from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.user_errors import Reason, traceback_of
 from bettong.v1.frame_pb2 import RefusedMessages
 
-# Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each dead letter again,
-# so where many are refused it is shorter: else a frame of small messages would become a thousand times its size.
+# A longer reason (an exception that quotes its input) is truncated. Each dead letter repeats it, so where many messages
+# are refused it is shorter: else a frame of small messages would become a thousand times its size.
 REASON_CHARACTERS_MAX = 1000
 _MANY = 1000
 NO_ROOM = "refused; the reasons of this frame's messages differ, and there was no room for this one"
 
-# What protobuf adds to a message in a list: a tag, and its length, of at most 5 bytes.
+# What protobuf adds to each message in a list: a tag, and a length of at most 5 bytes.
 _TAG_BYTES = 1
-# A kind beside its reason: tags, lengths and two flags.
+# What a kind takes in addition to its reason: tags, lengths and two flags.
 _KIND_BYTES = 16
-# A line of a traceback beside its text: a tag and a length.
+# What a line of a traceback takes in addition to its text: a tag and a length.
 _LINE_BYTES = 3
 
 # Indexes are numbers of 32 bits.
@@ -44,9 +44,9 @@ _Kind = tuple[str, tuple[str, ...], bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A message that goes to the dead letters: its index in the client's frame, why, and what it was.
+    """A message that becomes a dead letter: its index in the client's frame, the reason, and its content.
 
-    `message` is JSON unless it is `as_received`; `truncated`: only the beginning of it. `reason` may be a Reason.
+    `message` is JSON unless it is `as_received`; `truncated`: only its beginning. `reason` may be a Reason.
     """
 
     index: int
@@ -57,12 +57,12 @@ class Refused:
 
 
 def reason_text(reason: str, *, characters_max: int = REASON_CHARACTERS_MAX) -> str:
-    """A reason as it is stored and shown: cut, and escaped where an exception quotes what is no Unicode text."""
+    """A reason as it is stored and shown: truncated, and escaped where an exception quotes invalid Unicode."""
     return reason[:characters_max].encode(errors="backslashreplace").decode()[:characters_max]
 
 
 def packed_bytes_max(frame_bytes_max: int) -> int:
-    """The most that `pack` gives."""
+    """The most bytes that `pack` returns."""
     return 2 * frame_bytes_max + ENVELOPE_BYTES_MAX
 
 
@@ -71,7 +71,7 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -
     indexes = [-1, *(each.index for each in refused)]
     packed = RefusedMessages(skips=[index - before - 1 for before, index in pairwise(indexes)])
     sizes = [len(each.message) for each in refused]
-    cap = _cap(sizes, frame_bytes_max)
+    cap = _message_bytes_max(sizes, frame_bytes_max)
     if cap is not None:
         packed.messages.extend(each.message[:cap] for each in refused)
     room = 2 * frame_bytes_max - beside - packed.ByteSize() - 3 * len(refused)
@@ -84,7 +84,7 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -
         how = (each.as_received, each.truncated or size > (cap or 0))
         kind: _Kind = (NO_ROOM, (), *how)
         for found in ((reason, lines, *how), (reason, (), *how)):
-            cost = 0 if found in numbers else _cost(*found[:2])
+            cost = 0 if found in numbers else _kind_bytes(*found[:2])
             if cost <= room:
                 room -= cost
                 kind = found
@@ -96,7 +96,7 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -
 
 
 def unpack(packed: RefusedMessages) -> Iterator[Refused]:
-    """What was packed. Raises FrameError for what `pack` cannot have made."""
+    """The packed messages. Raises FrameError for a value that `pack` cannot have made."""
     count = len(packed.skips)
     lengths = {len(packed.reasons), len(packed.messages) or count}
     unknown = max(packed.reasons, default=-1) >= len(packed.kinds)
@@ -116,19 +116,19 @@ def unpack(packed: RefusedMessages) -> Iterator[Refused]:
         yield Refused(index, reason, packed.messages[row] if packed.messages else b"", as_received, truncated)
 
 
-def _cost(reason: str, lines: tuple[str, ...]) -> int:
+def _kind_bytes(reason: str, lines: tuple[str, ...]) -> int:
     return _KIND_BYTES + len(reason.encode()) + sum(_LINE_BYTES + len(line.encode()) for line in lines)
 
 
-def _cap(sizes: Sequence[int], frame_bytes_max: int) -> int | None:
-    """Bytes kept of each message at most, so that they fit a frame together; None when not one byte of each does."""
-    cap = frame_bytes_max // 2  # a longer one fits no dead letter
+def _message_bytes_max(sizes: Sequence[int], frame_bytes_max: int) -> int | None:
+    """The most bytes kept of each message so that all fit a frame together; None if not one byte of each does."""
+    cap = frame_bytes_max // 2  # a longer message fits no dead letter
     while cap and _listed_bytes(sizes, cap) > frame_bytes_max:
         cap //= 2
     return cap or None
 
 
 def _listed_bytes(sizes: Sequence[int], cap: int) -> int:
-    """What messages of these sizes take in a list, none longer than `cap`."""
+    """The bytes that messages of these sizes, truncated to `cap`, take in a list."""
     kept = [min(size, cap) for size in sizes]
     return sum(kept) + sum(_TAG_BYTES + max(size.bit_length() + 6, 7) // 7 for size in kept)

@@ -1,8 +1,8 @@
-"""Messages as JSON text: what people read in result files, dead letters and on the terminal.
+"""Messages as JSON text, in result files, dead letters and on the terminal.
 
 One object a message, fields in the schema's order. Numbers keep every digit (Python's `repr` of a float reads
-back as the same float); what JSON has no number for is one of the texts "NaN", "Infinity" and "-Infinity", as in
-protobuf's JSON; bytes are their text when they are printable UTF-8, else "base64:...".
+back as the same float); floats that JSON has no number for are the texts "NaN", "Infinity" and "-Infinity", as in
+protobuf's JSON; bytes are text when they are printable UTF-8, else "base64:...".
 """
 
 import json
@@ -22,8 +22,8 @@ def to_json(value: Any, *, indent: int | None = None, separators: tuple[str, str
     """Any value that `json` takes, as valid JSON; on one line without `indent`."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
-    except ValueError:  # it holds a number that JSON has not
-        return json.dumps(_with_words(value), ensure_ascii=False, indent=indent, separators=separators)
+    except ValueError:  # it holds a number that JSON does not have
+        return json.dumps(_with_float_words(value), ensure_ascii=False, indent=indent, separators=separators)
 
 
 def float_text(value: float) -> str:
@@ -71,12 +71,12 @@ def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
     }
 
 
-def _with_words(value: Any) -> Any:
+def _with_float_words(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return float_word(value)
     if isinstance(value, dict):
-        return {_with_words(key): _with_words(each) for key, each in value.items()}
-    return list(map(_with_words, value)) if isinstance(value, list | tuple) else value
+        return {_with_float_words(key): _with_float_words(each) for key, each in value.items()}
+    return list(map(_with_float_words, value)) if isinstance(value, list | tuple) else value
 
 
 def _value_of(field: Field, value: Any) -> Any:

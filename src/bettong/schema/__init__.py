@@ -1,1 +1,1 @@
-"""Schemas of messages: their fields, and how bytes become them. Below frames and the application; knows neither."""
+"""Schemas of messages: their fields, and decoders of bytes. Below frames and the application; knows neither."""

@@ -1,4 +1,4 @@
-"""What a field is: by the annotation of a class, or by the Arrow field that a sender sent."""
+"""Makes fields from the annotations of a class, or from the Arrow fields of a sender."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ from bettong.schema.forms.objects import ObjectForm
 from bettong.schema.forms.times import DateForm, DatetimeForm, TimedeltaForm
 from bettong.schema.forms.uuids import UuidForm
 
-# Every kind but the plain ones. A further kind is its class and its line here.
+# All kinds but the plain ones. To add a kind, write its class and add it here.
 FORMS: tuple[type[Form], ...] = (
     JsonForm,
     NullableForm,
@@ -48,11 +48,11 @@ FORMS: tuple[type[Form], ...] = (
     ObjectForm,
 )
 
-# Fields within fields: deeper than anybody reads, and where a class that holds itself ends.
+# The nesting of fields: deeper than messages are, and where the recursion of a class that holds itself ends.
 DEPTH_MAX = 16
 
 _BY_NAME = {form.name: form for form in FORMS}
-# Of each mark that is a bound, the types that it bounds.
+# The types that each bounding mark applies to.
 _BOUNDS: Mapping[type[Any], tuple[tuple[Any, ...], str]] = {
     Width: ((str, bytes), "str and bytes"),
     AtMost: ((list, tuple), "list[T] and tuple[T, ...]"),
@@ -66,7 +66,7 @@ _EXPECTED = (
 
 
 def field_of(name: str, annotation: Any, depth: int = 0) -> Field:
-    """The field that `annotation` describes, within `depth` others.
+    """The field that `annotation` describes, nested in `depth` others.
 
     Raises SchemaError for a type that no field can have.
     """
@@ -80,7 +80,7 @@ def field_of(name: str, annotation: Any, depth: int = 0) -> Field:
         for form_class in FORMS:
             form = form_class.of_annotation(StatedType(plain, marks, partial(field_of, depth=depth + 1)))
             if form is not None:
-                # What may be None has given its marks to what it is else.
+                # An optional field has passed its marks on to the type that it holds.
                 check_marks(plain, () if form_class is NullableForm else marks)
                 return field_with(name, form)
         if plain in (bool, int, float, str, bytes):
@@ -93,7 +93,7 @@ def field_of(name: str, annotation: Any, depth: int = 0) -> Field:
 
 
 def check_marks(plain: Any, marks: Sequence[object]) -> None:
-    """Raises SchemaError for a mark that says nothing of a type: whoever wrote it takes it for a bound."""
+    """Raises SchemaError for a mark that does not apply to a type, although its author relies on the bound."""
     kind = get_origin(plain) or plain
     name = kind.__name__ if plain is kind and isinstance(kind, type) else str(plain)
     for mark_class, (kinds, bounded) in _BOUNDS.items():
@@ -105,9 +105,9 @@ def check_marks(plain: Any, marks: Sequence[object]) -> None:
 
 
 def field_of_arrow(name: str, field: pa.Field, depth: int = 0) -> Field:
-    """The field that an Arrow field stands for, as a sender sent it; by its type alone when it did not say its kind.
+    """The field that a sender's Arrow field describes; by its type alone if that does not name its kind.
 
-    Raises SchemaError for one of a kind that this version does not know.
+    Raises SchemaError for a kind that this version does not know.
     """
     if depth > DEPTH_MAX:
         raise SchemaError(f"field {name!r}: within more than {DEPTH_MAX} others")
@@ -135,7 +135,7 @@ def field_of_arrow(name: str, field: pa.Field, depth: int = 0) -> Field:
 
 
 def _plain_field(name: str, plain: Any, marks: Sequence[object]) -> Field:
-    """That of a number, a bool, text or bytes."""
+    """The field of a number, a bool, text or bytes."""
     width = next((mark.size_bytes for mark in marks if isinstance(mark, Width)), None)
     scalar = next((mark.dtype for mark in marks if isinstance(mark, Scalar)), None)
     if plain is bool:

@@ -1,4 +1,4 @@
-"""Arrow arrays that users give for a field, brought to its type where that loses nothing."""
+"""Casts Arrow arrays that users pass for a field to its type, where that loses nothing."""
 
 import pyarrow as pa
 
@@ -23,8 +23,8 @@ _SORTS = (
 def cast_to(field: Field, array: pa.Array) -> pa.Array:
     """An array of the type of a field with a form, whose values are not checked yet.
 
-    Types of one sort are brought to each other, where every value stays what it was: never numbers to text, nor
-    datetimes without a time zone to instants. Raises UnfitValueError.
+    Only types of one sort are cast, without changing a value: never numbers to text, nor datetimes without a time zone
+    to instants. Raises UnfitValueError.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -34,7 +34,7 @@ def cast_to(field: Field, array: pa.Array) -> pa.Array:
         array = array.dictionary_decode()
     if array.type.equals(field.arrow):
         return array
-    if not _alike(array.type, field.arrow):
+    if not _can_cast(array.type, field.arrow):
         zone = (
             "; give it a time zone: pyarrow.compute.assume_timezone(column, 'UTC')"
             if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(field.arrow)
@@ -42,31 +42,31 @@ def cast_to(field: Field, array: pa.Array) -> pa.Array:
         )
         raise UnfitValueError(f"{array.type} is no {field.kind_name} ({field.arrow}){zone}")
     try:
-        return _restated(array.cast(_loose(field.arrow)), field.arrow)
+        return _relabelled(array.cast(_all_nullable(field.arrow)), field.arrow)
     except (pa.ArrowException, ValueError) as error:
         raise UnfitValueError(f"{array.type} does not fit {field.arrow}: {error}") from None
 
 
-def _loose(kind: pa.DataType) -> pa.DataType:
-    """The type with nothing in it that could not be null: Arrow casts no null to such, not even within one."""
+def _all_nullable(kind: pa.DataType) -> pa.DataType:
+    """The type with everything in it nullable: Arrow does not cast null to a non-nullable type, even a nested one."""
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, _loose(kind.item_type))
+        return pa.map_(kind.key_type, _all_nullable(kind.item_type))
     if pa.types.is_list(kind):
-        return pa.list_(_loose(kind.value_type))
+        return pa.list_(_all_nullable(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _loose(each.type)) for each in kind])
+        return pa.struct([pa.field(each.name, _all_nullable(each.type)) for each in kind])
     return kind
 
 
-def _restated(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array of the type but for what may be null in it, as of the type itself: a form checks that."""
+def _relabelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An array of the type, nullability aside, relabelled as the type itself. A form checks the nulls."""
     if array.type.equals(kind):
         return array
     message = pa.RecordBatch.from_arrays([array], names=[""]).serialize()
     return pa.ipc.read_record_batch(message, pa.schema([pa.field("", kind)])).column(0)
 
 
-def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _can_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_null(given) or given.equals(wanted):
         return True
     if not any(any(of(given) for of in sort) and any(of(wanted) for of in sort) for sort in _SORTS):
@@ -74,9 +74,9 @@ def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_timestamp(given):
         return given.tz is not None
     if pa.types.is_map(given):
-        return _alike(given.item_type, wanted.item_type)
+        return _can_cast(given.item_type, wanted.item_type)
     if pa.types.is_struct(given):
         names = {each.name for each in given} == {each.name for each in wanted}
-        return names and all(_alike(given.field(each.name).type, each.type) for each in wanted)
+        return names and all(_can_cast(given.field(each.name).type, each.type) for each in wanted)
     nested = pa.types.is_list(wanted)
-    return not nested or _alike(given.value_type, wanted.value_type)
+    return not nested or _can_cast(given.value_type, wanted.value_type)

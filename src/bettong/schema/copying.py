@@ -1,4 +1,4 @@
-"""Copies of messages, and of values that a user's code could still change: nobody else sees what it does to them."""
+"""Copies of messages, and of mutable values, so that the user's later changes of them have no effect elsewhere."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,23 +9,23 @@ from bettong.schema.record_classes import RecordClass
 
 
 def copiers_of(fields: Sequence[Field]) -> Mapping[int, Copier]:
-    """By position, of the fields whose values can change after they were given."""
+    """By position, the copiers of fields whose values are mutable."""
     found = ((index, field.copier()) for index, field in enumerate(fields))
     return {index: copied for index, copied in found if copied is not None}
 
 
 def reader_of(record: RecordClass, fields: Sequence[Field]) -> Callable[[Any], Any]:
-    """Reads an object's fields: their values in order, of one field its value alone. What can change is copied.
+    """A function that reads an object's fields: their values in order, of a single field its value alone.
 
-    The reader raises `record.unreadable` for an object of another class.
+    It copies mutable values, and raises `record.unreadable` for an object of another class.
     """
     return _reader(record, fields, copiers_of(fields))
 
 
 def copier_of(record: RecordClass, fields: Sequence[Field]) -> Copier | None:
-    """Makes another object with the same values. None: nobody can change one, so it can be shared.
+    """A function that copies an object. None: objects are immutable, and can be shared.
 
-    The copier raises `record.unreadable` for an object of another class.
+    It raises `record.unreadable` for an object of another class.
     """
     copiers = copiers_of(fields)
     if record.is_frozen and not copiers:

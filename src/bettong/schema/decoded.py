@@ -1,7 +1,7 @@
-"""What a decoder is, and what it gives: bytes from clients as messages of a schema.
+"""The interface of decoders, which decode bytes from clients into messages of a schema.
 
-A decoder gets all messages of a frame at once and says which of them it cannot read, so that one bad message
-never takes its neighbours along.
+A decoder gets all messages of a frame at once and reports which of them it cannot read, so that one bad message
+never affects the others.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Decoder(Protocol):
     """Reads the `rows` of a frame."""
 
     def check(self, source: str, schema: Schema) -> None:
-        """Raises ApplicationError when this decoder cannot give messages of `schema`."""
+        """Raises ApplicationError when this decoder cannot make messages of `schema`."""
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """Reads all rows; never raises for what a client sent."""

@@ -1,6 +1,6 @@
-"""Defaults of fields: what a message has in a field that the input lacks, as the class says.
+"""Defaults of fields: the values that a message gets for fields that the input lacks, from its class.
 
-They travel with the Arrow field, as JSON, to whoever reads files for a source; they are no part of a fingerprint.
+The Arrow field carries them, as JSON, to programs that read files for a source; they are no part of a fingerprint.
 """
 
 import json
@@ -18,7 +18,7 @@ from bettong.user_errors import ANY_ERROR
 
 
 def with_default(field: Field, defaults: Mapping[str, Any]) -> Field:
-    """The field with its class's default, where that is a value of it: what the field could not hold is none."""
+    """The field with its class's default, if that fits the field."""
     if field.name not in defaults:
         return field
     value = defaults[field.name]
@@ -31,17 +31,17 @@ def with_default(field: Field, defaults: Mapping[str, Any]) -> Field:
 
 
 def has_default(field: pa.Field) -> bool:
-    """Whether its class says what a message has that lacks it: then a whole column may be missing."""
+    """Whether the field has a default: then its whole column may be missing."""
     return DEFAULT in (field.metadata or {})
 
 
 def json_default(field: pa.Field) -> Any:
-    """What would stand in JSON for a field that is left out; None where it has no default."""
+    """The default of a field as a JSON value; None where it has none."""
     return stated_default((field.metadata or {}).get(DEFAULT))
 
 
 def stated_default(text: bytes | None) -> Any:
-    """The same of what a field says. Raises SchemaError for what is no JSON."""
+    """The same from a field's JSON text. Raises SchemaError for invalid JSON."""
     if text is None:
         return None
     try:

@@ -24,12 +24,12 @@ import pyarrow as pa
 from bettong.errors import SchemaError
 from bettong.schema.form import KIND, Copier, Form
 
-# Of a field's Arrow metadata: what a message has that lacks it, as JSON.
+# The key in a field's Arrow metadata for its default, as JSON.
 DEFAULT = b"bettong.default"
 
 # A field wider than this belongs in a variable-width one: padding would outgrow the content.
 WIDTH_BYTES_MAX = 4096
-# Of a list with a bound: what is longer is no part of one message or state.
+# The greatest bound of a list: a longer one does not belong in one message or state.
 ITEMS_MAX = 65_536
 
 
@@ -75,7 +75,7 @@ f64 = Annotated[float, Scalar("<f8")]
 
 
 class Kind(StrEnum):
-    """What a field holds, seen from Python. `FORM`: what its form says."""
+    """What a field holds in Python. `FORM`: its form determines it."""
 
     INT = "int"
     FLOAT = "float"
@@ -87,9 +87,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a schema. `dtype` is None when the width varies. `form`: None of a plain kind.
+    """One field of a schema. `dtype` is None when the width varies. `form`: None for a plain kind.
 
-    `default`: what a message has that lacks it, as JSON; None where it must not be left out.
+    `default`: its default as JSON; None where it must not be left out.
     """
 
     name: str
@@ -101,12 +101,12 @@ class Field:
 
     @property
     def kind_name(self) -> str:
-        """What people call its kind."""
+        """The name of its kind in messages."""
         return self.kind.value if self.form is None else self.form.name
 
     @property
     def nullable(self) -> bool:
-        """Whether a message may lack it: None."""
+        """Whether it may be None."""
         return self.form is not None and self.form.nullable
 
     def copier(self) -> Copier | None:
@@ -115,14 +115,14 @@ class Field:
 
     @property
     def token(self) -> str:
-        """The part of a schema's fingerprint that stands for this field."""
+        """Its part of a schema's fingerprint."""
         if self.form is not None:
             return f"{self.name}:{self.form.token}"
         return f"{self.name}:{self.kind.value}:{self.dtype.str if self.dtype is not None else 'variable'}"
 
     @property
     def arrow_field(self) -> pa.Field:
-        """Its Arrow type under its name, with its kind and its default."""
+        """The Arrow field, with its kind and its default as metadata."""
         if self.form is not None:
             found = self.form.arrow_field(self.name)
         else:
@@ -138,7 +138,7 @@ def field_with(name: str, form: Form) -> Field:
 
 
 def kind_of(field: pa.Field) -> Kind:
-    """The kind of a field of an Arrow schema as a sender named it; by its type when it did not."""
+    """The kind of an Arrow field as its sender named it; by its type if it did not."""
     name = kind_name_of(field)
     if name in set(Kind):
         return Kind(name)
@@ -150,12 +150,12 @@ def kind_of(field: pa.Field) -> Kind:
 
 
 def kind_name_of(field: pa.Field) -> str:
-    """What a sender called the kind of a field; empty when it did not."""
+    """The kind of an Arrow field as its sender named it; empty if it did not."""
     return str((field.metadata or {}).get(KIND, b""), "ascii", "replace")
 
 
 def may_be_left_out(field: pa.Field) -> bool:
-    """Whether a field of an Arrow schema that a sender sent is None in a message without it."""
+    """Whether a sender's Arrow field is optional: None in a message without it."""
     return bool(field.nullable and kind_name_of(field))
 
 
@@ -167,7 +167,7 @@ def not_utf8(column: np.ndarray[Any, Any]) -> list[int]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether these bytes are text."""
+    """Whether these bytes are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""A kind of field that is more than a number, text or bytes: everything about it is one class, a `Form`.
+"""The interface of kinds of fields beyond numbers, text and bytes: each is one class, a `Form`.
 
-Forms lie in `bettong.schema.forms` and are listed in `bettong.schema.annotations.FORMS`.
+Forms are in `bettong.schema.forms` and are listed in `bettong.schema.annotations.FORMS`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 
-# Of a field's Arrow metadata: its kind, which Arrow's type alone does not say.
+# The key in a field's Arrow metadata for its kind, which Arrow's type alone does not say.
 KIND = b"bettong.kind"
 
-# Of an error's text: more of a value helps nobody.
+# How much of a value an error shows.
 _SHOWN_CHARACTERS = 80
 _SHOWN_BITS = 128
 
 
 class UnfitValueError(SchemaError):
-    """A value that is none of its field's.
+    """A value that does not fit its field.
 
-    `row`: which of those given, None where that is not known. `path`: what leads to it inside of the field, such as
-    `[2].price`.
+    `row`: its index among the given values, None if not known. `path`: its path inside the field, such as `[2].price`.
     """
 
     def __init__(self, reason: str, row: int | None = None) -> None:
@@ -41,13 +40,13 @@ class UnfitValueError(SchemaError):
 # Copies a value.
 Copier: TypeAlias = Callable[[Any], Any]
 
-# Gives the field (`bettong.schema.fields.Field`) of that name that a form holds, by its annotation or its Arrow field.
-# Raises SchemaError.
+# Returns the field (`bettong.schema.fields.Field`) of that name that a form holds, from its annotation or its Arrow
+# field. Raises SchemaError.
 Describe: TypeAlias = Callable[[str, Any], Any]
 
 
 class StatedType(NamedTuple):
-    """An annotation: the type, and apart from it what `Annotated` marks it with."""
+    """An annotation: the type, and separately the marks of `Annotated`."""
 
     plain: Any
     marks: Sequence[object]
@@ -55,47 +54,47 @@ class StatedType(NamedTuple):
 
 
 class Form(ABC):
-    """Values of one kind: what they are in Python, Arrow, JSON and SQL. Immutable; equal ones are interchangeable.
+    """The values of one kind in Python, Arrow, JSON and SQL. Immutable; equal forms are interchangeable.
 
-    Compiled functions take none of them, nor are they keys; vectorized functions see an Arrow array.
+    Compiled functions do not take such values, and they cannot be keys; vectorized functions get an Arrow array.
     """
 
-    # What people call it, and what the metadata of a field's Arrow type say.
+    # Its name, in messages and in the metadata of a field's Arrow type.
     name: ClassVar[str]
     # Whether Arrow's null is a value.
     nullable: ClassVar[bool] = False
-    # Types of Postgres' columns that take every value, the best first, as its catalogue calls them.
+    # The types of Postgres columns that take every value, the best first, as named in its catalogue.
     sql: Sequence[str] = ()
 
     @classmethod
     @abstractmethod
     def of_annotation(cls, stated: StatedType) -> Self | None:
-        """The form of a type; None for another kind's.
+        """The form of a type; None for a type of another kind.
 
-        Raises SchemaError, whose text says what to write instead, for one of this kind that no field can have.
+        Raises SchemaError, whose text says what to write instead, for a type of this kind that no field can have.
         """
 
     @classmethod
     @abstractmethod
     def of_arrow(cls, field: pa.Field, describe: Describe) -> Self:
-        """The same form, from the Arrow field that a sender sent: without the user's classes.
+        """The same form, from the Arrow field of a sender, without the user's classes.
 
-        Then objects are dicts, and members of an Enum their texts.
+        Objects are then dicts, and members of an Enum their texts.
         """
 
     @property
     @abstractmethod
     def arrow(self) -> pa.DataType:
-        """The one Arrow type."""
+        """The Arrow type."""
 
     @property
     def token(self) -> str:
-        """Its part of a schema's fingerprint. What has another one is another schema."""
+        """Its part of a schema's fingerprint. Another token means another schema."""
         return self.name
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
-        """Of the Arrow field, beside its kind: what `of_arrow` needs."""
+        """The metadata of the Arrow field beside its kind, which `of_arrow` needs."""
         return {}
 
     def arrow_field(self, name: str) -> pa.Field:
@@ -108,9 +107,9 @@ class Form(ABC):
         )
 
     def copier(self) -> Copier | None:
-        """Makes an equal value that nobody else holds; None where a value cannot be changed after it was given.
+        """A function that copies a value, so that later changes of it have no effect; None if values are immutable.
 
-        What is no value of this kind stays as it is, for `array` to refuse. Ask once, not for each value.
+        It returns a value of another kind unchanged, for `array` to refuse. Call this once, not for each value.
         """
         return None
 
@@ -124,30 +123,30 @@ class Form(ABC):
 
     @abstractmethod
     def check(self, array: pa.Array) -> None:
-        """Raises UnfitValueError for anything that `values` could not turn into values of this kind.
+        """Raises UnfitValueError for contents that `values` could not convert.
 
-        Arrow itself has validated the array in full: lengths, offsets, UTF-8. Nulls have not been looked at.
+        Arrow has validated the array in full: lengths, offsets, UTF-8. Nulls have not been checked.
         """
 
     @abstractmethod
     def to_json(self, value: Any) -> Any:
-        """What stands in JSON for a value, as `json.dumps` takes it."""
+        """The JSON value, as `json.dumps` takes it."""
 
     @abstractmethod
     def from_json(self, value: Any) -> Any:
-        """A value from what stands in JSON, also for a form `of_arrow`. Raises UnfitValueError."""
+        """The value of a JSON value, also for a form `of_arrow`. Raises UnfitValueError."""
 
     def from_cell(self, text: str) -> Any:
-        """The same from a cell of a CSV file: what JSON has as text stands there without quotes."""
+        """The value of a cell of a CSV file, where JSON's texts have no quotes."""
         return self.from_json(text)
 
     def to_sql(self, value: Any) -> Any:
-        """What a column of type `sql` is given, as psycopg takes it."""
+        """The value for a column of type `sql`, as psycopg takes it."""
         return value
 
 
 class ScalarForm(Form):
-    """Values of one Python type, which says all about them."""
+    """Base of forms that the Python type alone determines."""
 
     python: ClassVar[type[Any]]
 
@@ -163,7 +162,7 @@ class ScalarForm(Form):
 
 
 def each(function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
-    """What a function gives for all values. What it raises for one says which."""
+    """The results of a function for all values. An UnfitValueError of it gets the row."""
     made: list[Any] = []
     try:
         for value in values:
@@ -182,7 +181,7 @@ def without_nulls(array: pa.Array, what: str) -> None:
 
 
 def shown(value: object) -> str:
-    """A value for an error's text: never a whole document, never a thousand digits."""
+    """A value as errors show it: truncated, so never a whole document or a thousand digits."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)

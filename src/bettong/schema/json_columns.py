@@ -1,8 +1,8 @@
-"""JSON objects as columns, many rows at once, by Arrow: several times as fast as one by one.
+"""Reads many rows of JSON objects at once into columns, by Arrow: several times as fast as one by one.
 
-Arrow takes objects one after the other and does not care where a line ends; it accepts some values that we refuse, and
-reads some differently. So it is given rows of plain fields alone, and believed only where both read the same; for all
-else there is no answer, and the rows are read one by one (`bettong.schema.json_objects`).
+Arrow reads consecutive objects regardless of line ends; it accepts some values that we refuse, and reads some
+differently. So it is used for rows of plain fields only, and its result only where both read the same; all other rows
+are read one by one (`bettong.schema.json_objects`).
 """
 
 import re
@@ -22,19 +22,19 @@ from bettong.schema.json_values import BASE64
 from bettong.schema.schema import Schema
 from bettong.schema.values import Column, column_of_values, view_of
 
-# A call of Arrow's reader takes as long as some forty rows one by one.
+# A call of Arrow's reader takes as long as reading some forty rows one by one.
 ROWS_MIN = 64
-# Python reads no objects within each other as deep as its calls may go, and no whole number of more digits than its
-# limit, which is 640 at least. A row that is shorter has neither.
+# Python does not read objects nested deeper than its recursion limit, nor whole numbers of more digits than its limit,
+# which is at least 640. A shorter row has neither.
 _SHORT_BYTES = 600
 _OPENINGS_MAX = 500
 _MANY_DIGITS = re.compile(rb"\d{600}")
-# Arrow reads more of this than Python does: Inf, -NaN, NaN.5.
+# Words that Arrow accepts and Python does not: Inf, -NaN, NaN.5.
 _NO_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf(?:inity)?)(?:\s*[,\]}]|\.|[eE][-+\d])")
 
 
-class _UnlikeError(Exception):
-    """Arrow may have read these values otherwise than we do."""
+class _AmbiguousError(Exception):
+    """Arrow may have read these values differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class ColumnReader:
         try:
             table = self._table(rows)
             return [_column(field, found) for field, found in zip(self.fields, table.columns, strict=True)]
-        except (pa.ArrowException, SchemaError, _UnlikeError):
+        except (pa.ArrowException, SchemaError, _AmbiguousError):
             return None
 
     def _table(self, rows: Sequence[bytes]) -> pa.Table:
-        # Each row is whole objects then: } is followed by { only between two of them, and no text has a line's end in
-        # it. As many objects as rows is one a row.
+        # Then each row is whole objects: } is followed by { only between two of them, and no text contains a line end.
+        # If there are as many objects as rows, there is one a row.
         _check(all(rows))
         _check(bytes(map(itemgetter(0), rows)) == b"{" * len(rows))
         _check(bytes(map(itemgetter(-1), rows)) == b"}" * len(rows))
@@ -83,7 +83,7 @@ def column_reader(schema: Schema) -> ColumnReader | None:
 
 
 def _arrow_type(field: Field) -> pa.DataType:
-    """As what Arrow reads it: the widest of the kind."""
+    """The type that Arrow reads: the widest of the kind."""
     if field.kind is Kind.BOOL:
         return pa.bool_()
     if field.kind is Kind.FLOAT:
@@ -96,7 +96,7 @@ def _arrow_type(field: Field) -> pa.DataType:
 def _column(field: Field, found: pa.ChunkedArray) -> Column:
     """Raises what `ColumnReader.columns` catches."""
     _check(found.num_chunks == 1)
-    # A field that is missing, too, of which there may be a default.
+    # Also null where a field is missing, which may have a default.
     _check(not found.null_count)
     return _COLUMNS[field.kind](field, found.chunk(0))
 
@@ -110,7 +110,7 @@ def _whole(field: Field, found: pa.Array) -> Column:
 
 def _floats(field: Field, found: pa.Array) -> Column:
     numbers = found.to_numpy()
-    # To Python -0 is the whole number 0, and -0.0 has a sign; Arrow reads both as -0.0.
+    # Python reads -0 as the whole number 0, and -0.0 with its sign; Arrow reads both as -0.0.
     _check(np.isfinite(numbers).all() and not (np.signbit(numbers) & (numbers == 0)).any())
     with np.errstate(over="ignore"):
         narrow = np.ascontiguousarray(numbers, field.dtype)
@@ -141,6 +141,6 @@ _COLUMNS: dict[Kind, Callable[[Field, pa.Array], Column]] = {
 }
 
 
-def _check(alike: object) -> None:
-    if not alike:
-        raise _UnlikeError
+def _check(is_unambiguous: object) -> None:
+    if not is_unambiguous:
+        raise _AmbiguousError

@@ -1,7 +1,7 @@
-"""JSON objects as messages: lines of JSON files, and what clients send to a source with `format="json"`.
+"""JSON objects as messages: lines of JSON files, and messages of clients to a source with `format="json"`.
 
-A field that a line lacks has its default; None, where it may be that. Further ones are left out. Values are as Bettong
-writes them (`bettong.schema.json_values`).
+A field that an object lacks gets its default, or None if it is optional. Other members are ignored. Values are as
+Bettong writes them (`bettong.schema.json_values`).
 """
 
 import json
@@ -23,13 +23,13 @@ from bettong.schema.json_values import Reader, reader_of
 from bettong.schema.schema import Schema
 from bettong.schema.values import Column, column_of_values, joined
 
-# Rows given to Arrow in vain, as a multiple of all: one odd row takes less than two.
+# The most rows passed to Arrow in vain, as a multiple of all rows: a single odd row takes less than two.
 _IN_VAIN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FieldReader:
-    """Reads one field of objects. `lacks`: what stands for it in one without it, where it `may_lack`."""
+    """Reads one field of objects. `lacks`: the JSON value for an object without it, if objects `may_lack` it."""
 
     name: str
     read: Reader
@@ -37,7 +37,7 @@ class FieldReader:
     lacks: Any
 
     def values(self, records: Iterable[dict[str, Any]]) -> list[Any]:
-        """The field's value in each. Raises SchemaError that names it."""
+        """The field's value in each object. Raises SchemaError, naming the field."""
         name, values = self.name, []
         for record in records:
             if not self.may_lack and name not in record:
@@ -50,9 +50,9 @@ class FieldReader:
 
 
 def reader_by_arrow(field: pa.Field) -> FieldReader:
-    """The reader of a field as the sender says it, for who has not its class.
+    """The reader of a field as the sender describes it, without its class.
 
-    An older sender does not say which kind it is (`bettong.kind`); then its type decides, and true is 1.
+    An older sender does not name the kind (`bettong.kind`); then the type decides, and true is 1.
     """
     return _field_reader(field, reader_of(field_of_arrow(field.name, field), bools=not kind_name_of(field)))
 
@@ -63,7 +63,7 @@ def _field_reader(field: pa.Field, read: Reader) -> FieldReader:
 
 
 def record_of(line: bytes) -> dict[str, Any]:
-    """The object of a line of JSON. Raises SchemaError."""
+    """The object in a line of JSON. Raises SchemaError."""
     try:
         record = json.loads(line)
     except ValueError as error:
@@ -80,21 +80,21 @@ class JsonObjects:
     """The decoder of `format="json"`: an object a message, fields by their names."""
 
     def check(self, source: str, schema: Schema) -> None:
-        """See Decoder. Every kind of field has a form in JSON."""
+        """See Decoder. Every kind of field can be read from JSON."""
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
-        """See Decoder. Many rows are read at once as far as that goes, else one by one."""
+        """See Decoder. Many rows are read at once where possible, else one by one."""
         reader = column_reader(schema) if len(rows) >= ROWS_MIN else None
         if reader is not None:
             with suppress(SchemaError):
-                return _many(reader, schema, rows)
-        return _each(schema, rows)
+                return _decode_columns(reader, schema, rows)
+        return _decode_rows(schema, rows)
 
 
-def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decoded:
+def _decode_columns(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decoded:
     """All rows as columns.
 
-    Raises SchemaError where a value that was read does not fit its field, such as a text that is too long.
+    Raises SchemaError for a value that does not fit its field, such as a text that is too long.
     """
     columns: list[Sequence[Column]] = []
     refused: dict[int, str] = {}
@@ -102,7 +102,7 @@ def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decode
         if found is not None:
             columns.append(found)
             continue
-        decoded = _each(schema, rows[part.start : part.stop])
+        decoded = _decode_rows(schema, rows[part.start : part.stop])
         values = schema.field_values(decoded.messages or [])
         columns.append([*map(column_of_values, schema.fields, values)])
         refused |= {part.start + index: reason for index, reason in decoded.refused.items()}
@@ -114,7 +114,7 @@ def parts_read(
 ) -> Iterator[tuple[range, list[Column] | None]]:
     """All rows in parts, in order, each with its columns; None for one that must be read row by row.
 
-    A part that cannot be read is halved, as long as that pays: then few rows stand beside the odd ones.
+    A part that cannot be read is halved, as long as that pays: so few rows are read one by one with the odd ones.
     """
     in_vain = 0
     left = [range(len(rows))]
@@ -130,7 +130,7 @@ def parts_read(
             left += [part[middle:], part[:middle]]
 
 
-def _each(schema: Schema, rows: Sequence[bytes]) -> Decoded:
+def _decode_rows(schema: Schema, rows: Sequence[bytes]) -> Decoded:
     """All rows as messages, one by one."""
     messages: list[Any] = []
     refused: dict[int, str] = {}

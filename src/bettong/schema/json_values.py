@@ -1,7 +1,7 @@
 """Values of fields as JSON has them, and back.
 
-What JSON has no number for is one of the texts "NaN", "Infinity" and "-Infinity", as in protobuf's JSON; bytes are
-their text when they are printable UTF-8, else "base64:...". A form says what its values are.
+Floats that JSON has no number for are the texts "NaN", "Infinity" and "-Infinity", as in protobuf's JSON; bytes are
+text when they are printable UTF-8, else "base64:...". A form converts its own values.
 """
 
 import base64
@@ -24,7 +24,7 @@ JSON_TEXTS = frozenset({Kind.TEXT, Kind.BYTES})
 
 
 def json_value(field: Field, value: Any) -> Any:
-    """What stands in JSON for a value of a field, as `json.dumps` takes it without NaN."""
+    """The JSON value of a field's value, as `json.dumps` takes it without NaN."""
     if field.form is not None:
         return field.form.to_json(value)
     if field.kind is Kind.BYTES:
@@ -33,9 +33,9 @@ def json_value(field: Field, value: Any) -> Any:
 
 
 def reader_of(field: Field, *, bools: bool = False) -> Reader:
-    """Reads values of a field from what stands in JSON. It raises UnfitValueError for what is none.
+    """A function that reads a field's value from a JSON value. It raises UnfitValueError for an invalid one.
 
-    `bools`: true is the whole number 1, too.
+    `bools`: also accepts true as the whole number 1.
     """
     if field.form is not None:
         return field.form.from_json
@@ -49,7 +49,7 @@ def reader_of(field: Field, *, bools: bool = False) -> Reader:
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as text that can be turned back: printable UTF-8 as it is, else `base64:` and the encoded bytes."""
+    """Bytes as text that `bytes_of` reads back: printable UTF-8 as it is, else `base64:` and the encoded bytes."""
     with contextlib.suppress(UnicodeDecodeError):
         text = data.decode()
         if text.isprintable() and not text.startswith(BASE64):
@@ -58,7 +58,7 @@ def text_of(data: bytes) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    """What `text_of` wrote as text. Raises ValueError for `base64:` and something else behind it."""
+    """The inverse of `text_of`. Raises ValueError for `base64:` with invalid base64 after it."""
     if not text.startswith(BASE64):
         return text.encode()
     return base64.b64decode(text.removeprefix(BASE64), validate=True)
@@ -70,12 +70,12 @@ def float_word(value: float) -> str:
 
 
 def float_of_word(value: str) -> float | None:
-    """What `float_word` wrote; None for any other text."""
+    """The inverse of `float_word`; None for any other text."""
     return _NO_NUMBERS.get(value)
 
 
 def float_of(value: object) -> float:
-    """The float that JSON gives: a number, or a text for one that it has not. Raises UnfitValueError."""
+    """The float of a JSON value: a number, or the text for one that JSON does not have. Raises UnfitValueError."""
     if isinstance(value, str) and value in _NO_NUMBERS:
         return _NO_NUMBERS[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -126,5 +126,5 @@ def _bytes(value: object) -> bytes:
 
 
 def _named(value: object) -> str:
-    """For an error's text: a number, or what else it is."""
+    """A value as errors show it: a number, or the type of another value."""
     return shown(value) if isinstance(value, int | float | None) else type(value).__name__

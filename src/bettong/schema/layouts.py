@@ -1,6 +1,6 @@
 """Decoders of fixed binary layouts: numpy reads all messages of a frame at once, without an object or a call a message.
 
-`packed` is one layout, `tagged` chooses among several by the first bytes of each message: what exchanges call its type.
+`packed` is one layout; `tagged` selects one by the first bytes of each message, which exchanges call its type.
 """
 
 import struct
@@ -20,10 +20,10 @@ from bettong.schema.schema import Schema
 class packed:  # noqa: N801 - reads as a function in an application
     r"""`decoder=packed(">BI6s4sdd21s", prefix=b"\x01")`: a fixed layout in `struct`'s notation.
 
-    One code a field of the schema, in order, after the bytes of `prefix`, with which each message must start.
-    First the byte order: `>` or `<`. Codes: B H I Q b h i q (integers), f d (floats), ? (bool), ns (text or bytes
-    of width n), x (a byte left out). Text must be UTF-8; NULs at its end are padding. `fields`: which fields the codes
-    are for, when not all in the schema's order; the others take their defaults.
+    One code a field of the schema, in order, after the bytes of `prefix`, with which each message must start. First the
+    byte order: `>` or `<`. Codes: B H I Q b h i q (integers), f d (floats), ? (bool), ns (text or bytes of width n), x
+    (a skipped byte). Text must be UTF-8; NULs at its end are padding. `fields`: the fields that the codes describe,
+    unless these are all in the schema's order; the others get their defaults.
     """
 
     layout: str
@@ -46,7 +46,7 @@ class packed:  # noqa: N801 - reads as a function in an application
         for code, each_field in zip(codes, read, strict=True):
             if not _fits(code, each_field):
                 raise ApplicationError(
-                    f"decoder of {source!r}: {code!r} cannot give field {each_field.name!r}"
+                    f"decoder of {source!r}: {code!r} cannot fill field {each_field.name!r}"
                     f" ({each_field.kind_name}, {each_field.dtype or 'variable width'})"
                 )
         for each_field in schema.fields:
@@ -91,7 +91,7 @@ class packed:  # noqa: N801 - reads as a function in an application
         return Decoded(columns=columns, refused=dict(sorted(refused.items())))
 
     def _read(self, source: str, schema: Schema) -> list[Field]:
-        """The fields that the codes are for."""
+        """The fields that the codes describe."""
         known = {each_field.name: each_field for each_field in schema.fields}
         for index, name in enumerate(self.fields):
             if name not in known or name in self.fields[:index]:
@@ -119,7 +119,7 @@ class packed:  # noqa: N801 - reads as a function in an application
         return codes
 
     def _dtype(self, schema: Schema) -> np.dtype[Any]:
-        """The numpy record of one message: prefix, fields, and padding left out."""
+        """The numpy record of one message: prefix and fields, without padding."""
         order = _ORDERS[self.layout[0]]
         names, formats, offsets = [], [], []
         offset = len(self.prefix)
@@ -144,8 +144,8 @@ class packed:  # noqa: N801 - reads as a function in an application
 class tagged:  # noqa: N801 - reads as a function in an application
     r"""`decoder=tagged({b"\x01": packed(...), b"\x02": packed(...)})`: a layout by each message's first bytes.
 
-    All tags have one length. A tag is a part of the message, so its layout reads it, passes over it (`x`), or has it as
-    its prefix. A message that starts with no tag is refused. They are of one schema and keep their order.
+    All tags have one length. A tag is part of the message, so its layout reads it, skips it (`x`), or has it as its
+    prefix. A message that starts with no tag is refused. Messages are of one schema and keep their order.
     """
 
     layouts: Mapping[bytes, packed]
@@ -192,13 +192,13 @@ _NUMPY = {
 
 
 def _native(target: Field, column: Column) -> Column:
-    """A column of its own, in the machine's byte order; truth is 0 or 1."""
+    """A contiguous copy in native byte order; bools become 0 or 1."""
     native: Column = column != 0 if target.kind is Kind.BOOL else column
     return native.astype(target.dtype)
 
 
 def _constant(source: str, schema: Schema, target: Field, count: int) -> Column:
-    """A column of a field's default. Raises ApplicationError when it has none that fits."""
+    """A column that repeats a field's default. Raises ApplicationError if it has none that fits."""
     value: Any = MISSING
     if is_dataclass(schema.message):
         found = next(each_field for each_field in fields(schema.message) if each_field.name == target.name)

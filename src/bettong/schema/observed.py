@@ -1,4 +1,4 @@
-"""What was seen in the fields of example data: counted value by value, so that a type can be told in the end."""
+"""Counts of the values in the fields of example data, from which a type is inferred in the end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bettong.schema.form import Form, UnfitValueError
 from bettong.schema.forms.json_documents import JsonForm
 from bettong.schema.json_values import float_of_word
 
-# Different fields of one object: one with more is a table by keys, or no message.
+# The most different fields of one object: one with more is a mapping, or no message.
 FIELDS_MAX = 200
-# Objects and lists within each other that become types; a field may lie within 16, and each may be None, which counts.
+# Nested objects and lists that become types; fields may be nested 16 deep, and being optional counts as a level.
 _LEVELS_MAX = 6
-# Kinds that are text in JSON and that their text alone shows, and their names in Python.
+# Kinds that are text in JSON and can be recognized by it, and their names in Python.
 TEXT_KINDS = {"datetime": "datetime", "date": "date", "uuid": "UUID"}
 TEXT_FORMS: tuple[Form, ...] = tuple(each() for each in FORMS if each.name in TEXT_KINDS)
 
 
-# A point in time as far as it goes without a zone.
+# A date and time without a zone.
 _NO_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?", re.ASCII)
 
 
@@ -36,10 +36,10 @@ class WholeRange(NamedTuple):
 class Observed:
     """The values of one field, or the items of one list.
 
-    `words`: texts that stand for floats, "NaN" and the like. `forms`: of `TEXT_FORMS` those that all texts are.
-    `zoneless`: texts that are points in time without a zone.
-    `odd`: floats that JSON has no number for. `deep`: lists and objects within too many others. `unreadable`: what no
-    field can hold. `members`: of objects, by key; in `values` together, once there were more than `FIELDS_MAX`.
+    `words`: texts that stand for floats, "NaN" and the like. `forms`: those of `TEXT_FORMS` that can read all texts.
+    `zoneless`: texts that are dates and times without a zone. `odd`: floats that JSON has no number for. `deep`: lists
+    and objects nested too deeply. `unreadable`: values that no field can hold. `members`: of objects, by key; merged
+    into `values` once there are more than `FIELDS_MAX`.
     """
 
     seen: int = 0
@@ -63,7 +63,7 @@ class Observed:
 
     @property
     def sorts(self) -> list[str]:
-        """What kinds of JSON values there were, null aside."""
+        """The sorts of JSON values seen, null aside."""
         counts = {
             "true or false": self.bools,
             "numbers": self.whole + self.floats,
@@ -75,21 +75,21 @@ class Observed:
 
     @property
     def held(self) -> list[Observed]:
-        """What lies within."""
+        """The observations of nested values."""
         return [each for each in (self.items, self.values, *self.members.values()) if each is not None]
 
     @property
     def is_odd(self) -> bool:
-        """Whether it, or what lies within, has a float that JSON has no number for."""
+        """Whether it, or a nested value, has a float that JSON has no number for."""
         return bool(self.odd) or any(each.is_odd for each in self.held)
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether it, or what lies within, is nothing that a field can hold."""
+        """Whether it, or a nested value, cannot be held by a field."""
         return bool(self.unreadable) or any(each.is_unreadable for each in self.held)
 
     def add(self, value: Any, level: int = 0) -> None:
-        """One more value, as `json.loads` gives it, within `level` others."""
+        """Counts a value, as `json.loads` returns it, nested in `level` others."""
         self.seen += 1
         if value is None:
             self.nulls += 1
@@ -110,7 +110,7 @@ class Observed:
             self._add_object(value, level)
 
     def merged(self, other: Observed) -> Observed:
-        """Both together."""
+        """The sum of both observations."""
         both = Observed()
         for name in _COUNTS:
             setattr(both, name, getattr(self, name) + getattr(other, name))
@@ -130,7 +130,7 @@ class Observed:
         return both
 
     def fold_members(self) -> None:
-        """Sees the members of objects as values by any key from now on."""
+        """Treats objects as mappings from now on: merges their members into `values`."""
         for each in self.members.values():
             self.values = _merged(self.values, each)
         self.members = {}

@@ -1,7 +1,7 @@
 """Classes whose objects are messages, or parts of one: dataclasses, TypedDicts, pydantic models.
 
-Objects are made from their fields' values alone, again at each stage, so no code of the class runs then: a dataclass
-with a `__post_init__` is refused, and of a pydantic model no validator runs (`model_construct`). Pydantic is not
+Objects are made from their fields' values alone, again at each stage, without running code of the class: a dataclass
+with a `__post_init__` is refused, and no validator of a pydantic model runs (`model_construct`). Pydantic is not
 imported here: a program with a model has imported it.
 """
 
@@ -17,7 +17,7 @@ from bettong.errors import SchemaError
 
 Getter: TypeAlias = Callable[..., Callable[[Any], Any]]
 
-# Factories that make the same each time. Any other may ask a clock, or chance: what it makes is no part of a class.
+# Factories with a constant result. Others may read a clock or a random number, so their results are no default.
 _CONSTANT_FACTORIES = (list, dict, tuple, str, bytes, int, float, bool)
 
 
@@ -25,9 +25,9 @@ _CONSTANT_FACTORIES = (list, dict, tuple, str, bytes, int, float, bool)
 class RecordClass:
     """How objects of a class are made and read.
 
-    `hints`: the annotation of each field, in order. `make` takes their values in that order. `getter`: `operator`'s for
-    fields by name. `unreadable`: what a getter raises for an object of another class. `is_frozen`: its fields cannot be
-    set again. `defaults`: of the fields that have one which is the same for all objects.
+    `hints`: the annotation of each field, in order. `make` takes their values in that order. `getter`: of `operator`,
+    for fields by name. `unreadable`: what a getter raises for an object of another class. `is_frozen`: its fields
+    cannot be set again. `defaults`: of the fields whose default is the same for all objects.
     """
 
     name: str
@@ -41,14 +41,14 @@ class RecordClass:
 
 
 def is_record_class(message: object) -> bool:
-    """Whether a class is of a sort that `record_class_of` knows."""
+    """Whether `record_class_of` supports a class."""
     return isinstance(message, type) and (
         dataclasses.is_dataclass(message) or _is_typed_dict(message) or _is_model(message)
     )
 
 
 def is_frozen(message: Any) -> bool:
-    """Whether fields of its objects cannot be set again: a frozen dataclass, or a frozen model of pydantic."""
+    """Whether fields of its objects cannot be set again: a frozen dataclass, or a frozen pydantic model."""
     if dataclasses.is_dataclass(message):
         params: Any = message.__dataclass_params__  # type: ignore[union-attr]
         return bool(params.frozen)
@@ -56,7 +56,7 @@ def is_frozen(message: Any) -> bool:
 
 
 def record_class_of(message: Any) -> RecordClass:
-    """Raises SchemaError, naming the class, when its objects cannot be messages."""
+    """How a class's objects are made and read. Raises SchemaError, naming it, if they cannot be messages."""
     return _record_class_of(message)
 
 
@@ -78,15 +78,17 @@ def _record_class_of(message: Any) -> RecordClass:
 
 
 def dict_class(names: tuple[str, ...]) -> RecordClass:
-    """Dicts of these keys, where the user's class is not known."""
-    return RecordClass("object", dict.fromkeys(names), _maker(names), dict, itemgetter, (KeyError, TypeError))
+    """The class of dicts with these keys, where the user's class is not known."""
+    return RecordClass(
+        "object", dict.fromkeys(names), _dict_maker(names), dict, itemgetter, (KeyError, TypeError)
+    )
 
 
 def _of_dataclass(message: type[Any]) -> RecordClass:
     hints = get_type_hints(message, include_extras=True)
     names = [field.name for field in dataclasses.fields(message)]
     if names:
-        _check_making(message, names)
+        _check_constructor(message, names)
     held = {name: hints[name] for name in names}
     defaults: dict[str, Any] = {
         field.name: field.default_factory() if field.default_factory in _CONSTANT_FACTORIES else field.default
@@ -104,7 +106,7 @@ def _of_dataclass(message: type[Any]) -> RecordClass:
 
 def _of_typed_dict(message: Any) -> RecordClass:
     hints = get_type_hints(message, include_extras=True)
-    # Where annotations are text, the class itself does not know which keys are not required.
+    # If annotations are text, the class itself does not know which keys are optional.
     required = {name for name, hint in hints.items() if get_origin(hint) is Required}
     optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
     if optional := optional | (message.__optional_keys__ - required):
@@ -113,7 +115,9 @@ def _of_typed_dict(message: Any) -> RecordClass:
             " its fields: make it required, with a type of `... | None`"
         )
     hints |= {name: get_args(hints[name])[0] for name in required}
-    return RecordClass(message.__name__, hints, _maker(tuple(hints)), dict, itemgetter, (KeyError, TypeError))
+    return RecordClass(
+        message.__name__, hints, _dict_maker(tuple(hints)), dict, itemgetter, (KeyError, TypeError)
+    )
 
 
 def _of_model(model: Any) -> RecordClass:
@@ -145,7 +149,7 @@ def _of_model(model: Any) -> RecordClass:
     )
 
 
-def _maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
+def _dict_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
     return lambda *values: dict(zip(names, values, strict=True))
 
 
@@ -154,15 +158,15 @@ def _is_typed_dict(message: type[Any]) -> bool:
 
 
 def _is_model(message: type[Any]) -> bool:
-    # By name: pydantic is there only where it is used.
+    # By name: pydantic may not be installed.
     return any(
         each.__name__ == "BaseModel" and each.__module__.partition(".")[0] == "pydantic"
         for each in message.__mro__
     )
 
 
-def _check_making(message: type[Any], names: list[str]) -> None:
-    """Refuses classes that do more than hold values: messages are made again from columns, many times."""
+def _check_constructor(message: type[Any], names: list[str]) -> None:
+    """Refuses classes that do more than hold values, because messages are made again from columns many times."""
     if hasattr(message, "__post_init__"):
         raise SchemaError(
             f"{message.__name__} has a __post_init__, which would run again at every stage;"

@@ -22,13 +22,13 @@ from bettong.schema.record_classes import Getter, RecordClass, is_frozen, is_rec
 
 @dataclass(frozen=True)
 class Schema:
-    """The layout of the messages of one class. Equal classes give equal fingerprints in every process."""
+    """The layout of the messages of one class. Equal classes have equal fingerprints in every process."""
 
     message: type[Any]
     fields: tuple[Field, ...]
 
     def __hash__(self) -> int:
-        """Of the class alone, which decides the fields: schemas are looked up for each frame."""
+        """The hash of the class alone, which determines the fields: schemas are looked up for each frame."""
         return hash(self.message)
 
     @property
@@ -38,7 +38,7 @@ class Schema:
 
     @cached_property
     def fingerprint(self) -> int:
-        """64 bits over names and types of the fields, never 0; the class's own name does not count."""
+        """64 bits over names and types of the fields, never 0; the name of the class is not part of it."""
         text = ";".join(field.token for field in self.fields)
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") or 1
 
@@ -49,12 +49,12 @@ class Schema:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether no field has a form: then a frame's columns are viewed where they lie."""
+        """Whether no field has a form: then a frame's columns are viewed in place."""
         return all(field.form is None for field in self.fields)
 
     @cached_property
     def make(self) -> Callable[..., Any]:
-        """Makes a message of the values of its fields, in their order."""
+        """Makes a message from the values of its fields, in order."""
         return self.message if dataclasses.is_dataclass(self.message) else record_class_of(self.message).make
 
     @cached_property
@@ -68,7 +68,7 @@ class Schema:
 
     @cached_property
     def unreadable(self) -> tuple[type[Exception], ...]:
-        """What a getter raises for what is no message."""
+        """What a getter raises for an object of another class."""
         return (
             (AttributeError,)
             if dataclasses.is_dataclass(self.message)
@@ -109,7 +109,7 @@ class Schema:
 
     @cached_property
     def changing(self) -> frozenset[int]:
-        """The positions of fields whose values can change after they were given."""
+        """The positions of fields whose values are mutable."""
         return frozenset(copiers_of(self.fields))
 
     @cached_property
@@ -140,7 +140,7 @@ class Schema:
 def schema_of(message: object) -> Schema:
     """The schema of a dataclass, a TypedDict or a pydantic model.
 
-    Raises SchemaError, naming class and field, when it cannot be one.
+    Raises SchemaError, naming class and field, for a class that cannot be one.
     """
     if not isinstance(message, type) or not is_record_class(message):
         raise SchemaError(

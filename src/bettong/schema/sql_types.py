@@ -1,4 +1,4 @@
-"""Which types of Postgres' columns take the values of a field, and what such a column is given.
+"""The types of Postgres columns that take the values of a field, and the values that psycopg is passed.
 
 | field                         | column types                                                  |
 | ----------------------------- | ------------------------------------------------------------- |
@@ -15,7 +15,7 @@ from typing import Any
 
 from bettong.schema.fields import Field, Kind
 
-# Postgres' own names, by the most bytes of an integer that a signed one of theirs holds.
+# Postgres' signed integer types, by size in bytes.
 _INTEGERS = {2: "smallint", 4: "integer", 8: "bigint"}
 
 
@@ -38,5 +38,5 @@ def sql_types(field: Field) -> Sequence[str]:
 
 
 def sql_value(field: Field, value: Any) -> Any:
-    """What psycopg is given for a value."""
+    """The value that psycopg is passed for a field's value."""
     return value if field.form is None else field.form.to_sql(value)

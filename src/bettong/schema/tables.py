@@ -1,7 +1,7 @@
-"""Tables as users have them, turned into record batches of a schema.
+"""Converts users' tables to record batches of a schema.
 
 Numbers must fit their field without loss; text and bytes for a field of fixed width are padded with NUL and must not
-be longer. Null may only be what the field's kind has None for.
+be longer. Nulls are allowed only where the field's kind allows None.
 """
 
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
 
 
 class TableSchema:
-    """A schema that tables are turned into batches of; made once for many tables."""
+    """Converts tables to batches of a schema; made once for many tables."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.arrow = schema
         self._fields = [_Target(field, field_of_arrow(field.name, field)) for field in schema]
 
     def batch(self, table: Table) -> pa.RecordBatch:
-        """A record batch of exactly this schema, without a copy where the table fits already.
+        """A record batch of exactly this schema, without a copy if the table has it already.
 
         A table is a record batch, or columns by name: numpy or Arrow arrays, or lists of Python values. Columns may
-        come in any order; further ones are left out. One that has a default may be missing. Raises SchemaError, naming
-        the column.
+        be in any order; others are ignored. One that has a default may be missing. Raises SchemaError, naming the
+        column.
         """
         if isinstance(table, pa.RecordBatch):
             if table.schema.equals(self.arrow):
@@ -70,7 +70,7 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A field, as Arrow knows it and as `described`."""
+    """A field of the Arrow schema, and the Field that it `described`."""
 
     arrow: pa.Field
     described: Field
@@ -82,13 +82,13 @@ def batch_of(schema: pa.Schema, table: Table) -> pa.RecordBatch:
 
 
 def default_of(field: pa.Field) -> pa.Scalar:
-    """The value of a field that has a default in a message that lacks it."""
+    """The default of a field that has one."""
     found = field_of_arrow(field.name, field)
     return arrow_of(found, column_of_values(found, [reader_of(found)(json_default(field))]))[0]
 
 
 def _form_column(field: Field, values: Any) -> pa.Array:
-    """A column of a kind with a form: Arrow's, numpy's, or Python values."""
+    """A column of a field with a form, from an Arrow or numpy array, or Python values."""
     if not isinstance(values, pa.Array | pa.ChunkedArray | np.ndarray):
         return column_of_values(field, list(values))
     if isinstance(values, np.ndarray) and values.dtype.kind == "O":
@@ -127,14 +127,14 @@ def _column(target: _Target, values: Any) -> pa.Array:
 
 
 def _of_numbers(field: pa.Field, values: Array) -> pa.Array:
-    """What `pa.array` makes of them, in a quarter of the time."""
+    """As `pa.array`, in a quarter of the time."""
     return pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _array(field: pa.Field, values: Any) -> pa.Array:
     try:
         return pa.array(values)
-    except OverflowError:  # whole numbers beyond 64 bits with a sign
+    except OverflowError:  # whole numbers beyond signed 64 bits
         try:
             return pa.array(values, field.type)
         except OverflowError as error:
@@ -142,7 +142,7 @@ def _array(field: pa.Field, values: Any) -> pa.Array:
 
 
 def _checked_bools(target: _Target, array: pa.Array) -> pa.Array:
-    """Refuses bytes that are no bool."""
+    """Refuses bytes of bools other than 0 and 1."""
     is_bool = target.described.kind is Kind.BOOL
     if is_bool and (largest := pc.max(array).as_py()) is not None and largest > 1:
         raise SchemaError(f"column {target.arrow.name!r} is true or false, 1 or 0, and got {largest}")
@@ -150,7 +150,7 @@ def _checked_bools(target: _Target, array: pa.Array) -> pa.Array:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Whether values are text or bytes. Arrow would turn numbers into text without a word."""
+    """Whether values are text or bytes. Arrow would convert numbers to text silently."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -164,7 +164,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _not_infinite(field: pa.Field, given: pa.Array, cast: pa.Array) -> pa.Array:
-    """Refuses numbers that a narrower float can only hold as infinity."""
+    """Refuses numbers that a narrower float could only hold as infinity."""
     if pa.types.is_float32(field.type) and pa.types.is_float64(given.type):
         lost = pc.and_(pc.is_inf(cast), pc.is_finite(given))
         if pc.any(lost).as_py():

@@ -1,6 +1,6 @@
 """Values of fields as columns: numpy arrays where a width is fixed, Arrow arrays elsewhere.
 
-A value that does not fit its field is refused; nothing is rounded or cut but a float to its field's 32 bits.
+A value that does not fit its field is refused; nothing is rounded or truncated except a float to its field's 32 bits.
 """
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
@@ -18,7 +18,7 @@ from bettong.user_errors import ANY_ERROR, reason_of
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array
 
-# So many values show whether a text column repeats itself.
+# The number of values examined to see whether a text column repeats itself.
 _SAMPLE = 512
 
 
@@ -56,7 +56,7 @@ def view_of(field: Field, column: pa.Array) -> Column:
 
 
 def joined(parts: Sequence[Column]) -> Column:
-    """The parts of one column, one behind the other."""
+    """The parts of one column concatenated."""
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
@@ -71,7 +71,7 @@ def arrow_of(field: Field, column: Column) -> pa.Array:
 
 
 def array_of(field: Field, values: list[Any]) -> pa.Array:
-    """The values that a form holds, as an Arrow array. Raises UnfitValueError, which says which one it is."""
+    """The values that a form holds, as an Arrow array. Raises UnfitValueError with the row."""
     try:
         return arrow_of(field, _column(field, values))
     except UnfitValueError as error:
@@ -81,12 +81,12 @@ def array_of(field: Field, values: list[Any]) -> pa.Array:
 
 
 def values_of_array(field: Field, array: pa.Array) -> list[Any]:
-    """The Python values that `array_of` took; without nulls but for a form that takes them."""
+    """The inverse of `array_of`. There must be no nulls, except for a form that takes them."""
     return values_of(field, view_of(field, array))
 
 
 def check_array(field: Field, array: pa.Array) -> None:
-    """Raises UnfitValueError for an array with anything that is no value of a field. Arrow has validated it in full."""
+    """Raises UnfitValueError for an array with an invalid value of a field. Arrow has validated it in full."""
     if field.form is not None:
         field.form.check(array)
         return
@@ -100,7 +100,7 @@ def check_array(field: Field, array: pa.Array) -> None:
 
 
 def wrong_value(field: Field, values: Column) -> tuple[str, int] | None:
-    """Why bytes of a column are no values of a plain field, and the first row; None when all are."""
+    """The reason and the row of the first invalid value in a column of a plain field; None if all are valid."""
     if field.dtype is None:
         return None
     if field.kind is Kind.TEXT and (bad := not_utf8(values)):
@@ -120,21 +120,21 @@ def _column(field: Field, values: list[Any]) -> Column:
             column = pa.array(values, field.arrow)
         elif field.kind is Kind.BOOL:
             if set(map(type, values)) <= {bool}:
-                # Without Arrow, which would load pandas (22 MB) to ask whether the list is one of theirs.
+                # Without Arrow, which would load pandas (22 MB) to check whether the list is one of its types.
                 return np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
         elif field.kind in (Kind.TEXT, Kind.BYTES):
             return _fixed_text(field, values, field.dtype)
         else:
             _check_unchanging(field, values)
-            # Arrow and numpy would cut 1.5 to an integer; an array of Python's refuses it, and is quicker.
+            # Arrow and numpy would truncate 1.5 to an integer; Python's array refuses it, and is faster.
             numbers = np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             if field.dtype == np.float32 and (np.isinf(numbers) & np.isfinite(values)).any():
                 raise OverflowError("a number too large for 32 bits")
             return numbers
     except UnfitValueError:
         raise
-    except ANY_ERROR as error:  # Arrow's and Python's own, and what a value's `__index__` or the like raises
+    except ANY_ERROR as error:  # of Arrow, of Python, and of a value's `__index__` or the like
         is_plain = isinstance(
             error, pa.ArrowException | OverflowError | TypeError | ValueError | AttributeError
         )
@@ -153,7 +153,7 @@ def _fits(field: Field, value: Any) -> bool:
 
 
 def _texts(encoded: list[bytes]) -> list[str]:
-    """Decodes text. Where values repeat, each is decoded once, and its hash is computed once."""
+    """Decodes text. Where values repeat, each is decoded and hashed once."""
     if len(set(encoded[:_SAMPLE])) > _SAMPLE // 2:
         return [value.decode("utf-8", "replace") for value in encoded]
     decoded = {value: value.decode("utf-8", "replace") for value in set(encoded)}
@@ -161,14 +161,14 @@ def _texts(encoded: list[bytes]) -> list[str]:
 
 
 def _check_unchanging(field: Field, values: list[Any]) -> None:
-    """Raises UnfitValueError for the first value that can change after it was given, as an array or a bytearray can."""
+    """Raises UnfitValueError for the first mutable value, such as an array or a bytearray."""
     if field.kind is Kind.BYTES:
         if values and set(map(type, values)) != {bytes}:
             _check_text(values, 2**31)
         return
     try:
-        # Nothing else checks all values as quickly: text can be joined, and by Python's convention what can change
-        # has no hash.
+        # The fastest check of all values: text can be joined, and by Python's convention mutable objects have no
+        # hash.
         "".join(values) if field.kind is Kind.TEXT else hash(tuple(values))
     except ANY_ERROR:
         for value in values:
@@ -195,7 +195,7 @@ def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:
 
 
 def _check_text(values: list[Any], width: int) -> None:
-    """Raises UnfitValueError for the first that is no text, or too long."""
+    """Raises UnfitValueError for the first value that is not bytes, or too long."""
     for value in values:
         if not isinstance(value, bytes):
             raise UnfitValueError(f"expected bytes, got {type(value).__name__}")

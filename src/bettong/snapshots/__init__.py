@@ -1,1 +1,1 @@
-"""Snapshots: their bytes, where they are kept, and which one a partition goes on from."""
+"""Snapshots: their bytes, their stores, and the choice of the one from which a partition resumes."""

@@ -1,15 +1,15 @@
-"""How many partitions an application has, once that was changed, and how far a change is. Pure.
+"""The number of an application's partitions, once it was changed, and the progress of a change. Pure.
 
 complete    generation g, n partitions
-   |  begin: nothing that runs has changed; it is seen whether the states of n partitions can be divided by m
+   |  begin: nothing that runs has changed; it is checked whether the states of n partitions can be divided by m
 begun       generation g, n partitions, m to come          --back--> complete: generation g, n partitions
    |  switch: one record
-switched    generation g + 1, m partitions, n before       only onwards: snapshots are put in place, logs are marked
+switched    generation g + 1, m partitions, n before       no way back: snapshots are put in place, logs are marked
    |  finish
 complete    generation g + 1, m partitions
 
-Each record names the run that began the change. A run may begin where another one has, which may have died: from then
-on the records of the other one say nothing. So it is the order of the records that decides between two runs.
+Each record names the run that began the change. A run may begin after another one has, which may have died: from then
+on the records of the other one are ignored. So the order of the records decides between two runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,13 +22,13 @@ from bettong.identifiers import PartitionId
 from bettong.v1 import partitioning_pb2
 
 PARTITIONS_MAX = 4096
-# As of a snapshot: see `snapshot`.
+# As for a snapshot: see `snapshot`.
 _OFFSET_MAX = 2**43
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """A change under way. `partitions`: before the switch the number to come, after it the one that was."""
+    """A change under way. `partitions`: before the switch the new number, after it the old one."""
 
     partitions: int
     switched: bool = False
@@ -36,12 +36,12 @@ class PartitionChange:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Of an application. `generation`: how often the number was changed.
+    """The partitioning of an application. `generation`: how often the number was changed.
 
-    `begins`: by stage and partition, where the generation begins in the logs: the offset behind their marks. Of the
-    first generation it is empty. It names partitions that have gone out of use with this generation, too.
-    `run`: which one began the change that is under way, or that was the last. `before`: how many partitions the
-    generation before had; 0 of the first one.
+    `begins`: by stage and partition, where the generation begins in the logs: the offset after their marks. It is empty
+    for the first generation. It includes partitions that are no longer used since this generation.
+    `run`: the run that began the current or the last change. `before`: how many partitions the previous generation had;
+    0 for the first one.
     """
 
     generation: int
@@ -52,22 +52,22 @@ class Partitioning:
     before: int = 0
 
     def begun(self, partitions: int, run: str) -> "Partitioning":
-        """A change to so many partitions is prepared, by that run."""
+        """The record that a run begins a change to so many partitions."""
         return replace(self, change=PartitionChange(partitions), run=run)
 
     def switched(self, begins: Mapping[str, Sequence[int]]) -> "Partitioning":
-        """The change that is prepared counts from now on."""
-        assert self.change is not None  # noqa: S101 - of one that is prepared
+        """The record that the change takes effect."""
+        assert self.change is not None  # noqa: S101 - called with a change that has begun
         change = PartitionChange(self.partitions, switched=True)
         to = self.change.partitions
         return Partitioning(self.generation + 1, to, change, begins, self.run, before=self.partitions)
 
     def completed(self) -> "Partitioning":
-        """No change is under way any more."""
+        """The record that no change is under way any more."""
         return replace(self, change=None)
 
-    def goes_on(self, before: "Partitioning") -> bool:
-        """Whether it counts as the next record behind one that counts. A change begins only on what was there then."""
+    def follows(self, before: "Partitioning") -> bool:
+        """Whether it is valid as the record after a valid one. A change begins only on the current partitioning."""
         same = (self.generation, self.partitions) == (before.generation, before.partitions)
         if self.change is not None and not self.change.switched:
             return same and not (before.change is not None and before.change.switched)
@@ -92,7 +92,7 @@ class Partitioning:
         }
 
     def encode(self) -> bytes:
-        """As a record of the topic for partitioning."""
+        """The bytes of a record of the topic for partitioning."""
         stored = partitioning_pb2.Partitioning(
             generation=self.generation, partitions=self.partitions, run=self.run, before=self.before
         )
@@ -104,7 +104,7 @@ class Partitioning:
 
     @classmethod
     def decode(cls, data: bytes) -> "Partitioning":
-        """Reads a record. Raises LogError for bytes that are none."""
+        """Reads a record. Raises LogError for bytes that are not a valid one."""
         try:
             stored = partitioning_pb2.Partitioning.FromString(data)
         except DecodeError as error:
@@ -134,18 +134,18 @@ class Partitioning:
 
 
 def newest(records: Iterable[Partitioning]) -> Partitioning | None:
-    """The newest record that counts, of all in their order; None of none."""
+    """The newest valid record, of all in order; None if there is none."""
     found: Partitioning | None = None
     for each in records:
-        if found is None or each.goes_on(found):
+        if found is None or each.follows(found):
             found = each
     return found
 
 
 def fault_of(kept: Partitioning | None, application: str, partitions: int) -> str | None:
-    """Why a service that is told so many partitions must not run; None where it may.
+    """Why a service that is configured with so many partitions must not run; None if it may.
 
-    `kept`: None where the number was never changed.
+    `kept`: None if the number was never changed.
     """
     if kept is None:
         return None

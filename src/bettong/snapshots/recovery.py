@@ -1,7 +1,7 @@
-"""Where a partition's fold goes on from: facts in, decision out.
+"""Decides where a partition's fold resumes: facts in, decision out.
 
-The log's records from `first` on are to be folded. The newest usable state at or below `first` is taken, and
-what lies between is folded again; with no state at all the fold starts at offset 0.
+The log's records from `first` on are to be folded. The newest usable state at or below `first` is used, and the records
+between are replayed; without any state the fold starts at offset 0.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from bettong.snapshots.chain import Increment, chains
 
 
 class StateLocation(Enum):
-    """Where a state lies, nearest first."""
+    """Where a state is, nearest first."""
 
     MEMORY = "memory"
     SAVED = "saved"
@@ -21,7 +21,7 @@ class StateLocation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateCandidate:
-    """A state that could be taken: one in memory, a saved one (with its increments), or a new one at offset 0."""
+    """A state that could be used: one in memory, a saved one (with its increments), or a new one at offset 0."""
 
     location: StateLocation
     offset: int
@@ -29,9 +29,9 @@ class StateCandidate:
 
 
 def candidates(first: int, *, memory: int | None, saved: Iterable[Increment]) -> tuple[StateCandidate, ...]:
-    """All states that `first` can be reached from, best first: least replay, then nearest, then fewest increments.
+    """All states from which `first` can be reached, best first: least replay, then nearest, then fewest increments.
 
-    A candidate may turn out damaged; the next one then costs more replay and gives the same state.
+    If a candidate turns out to be damaged, the next one costs more replay and leads to the same state.
     """
     found = [
         *([StateCandidate(StateLocation.MEMORY, memory)] if memory is not None and memory <= first else []),

@@ -19,14 +19,14 @@ from bettong.v1.snapshot_pb2 import Snapshot
 _HEADER = struct.Struct(">4sI")
 _MAGIC = b"BTG2"
 
-# Numbers that are counted on from must stay within 64 bits. An offset is multiplied
+# Counters that resume from a snapshot must stay within 64 bits. An offset is multiplied
 # (`worker.output.numbering.PARTS_MAX`).
 _NUMBER_MAX = 2**63 - 1
 _OFFSET_MAX = 2**43
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """The stored form of an increment. Raises SnapshotError when it outgrows what protobuf can hold, 2 GiB."""
+    """The bytes of an increment. Raises SnapshotError when it exceeds the 2 GiB that protobuf can hold."""
     try:
         body = snapshot.SerializeToString(deterministic=True)
     except (EncodeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Where snapshots are kept: the contract of every store of them."""
+"""The interface of stores of snapshots."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -8,32 +8,32 @@ from bettong.snapshots.chain import Increment
 
 
 class SnapshotStore(Protocol):
-    """The increments of the partitions of one application's stages. `tests/contract` holds the proof.
+    """The increments of the partitions of one application's stages. `tests/contract` tests every implementation.
 
-    Saving is atomic: readers in any process see a whole increment or none. Whatever a chain from the newest
-    roots needs is kept (see `chain`), the rest is deleted by a later save; so a zombie that saves something
-    old pushes out nothing newer.
+    Saving is atomic: readers in any process see a whole increment or none. All increments that a chain from the newest
+    roots needs are kept (see `chain`), the rest is deleted by a later save; so a zombie that saves an old increment
+    evicts no newer one.
     Methods block for as long as the store takes (bounded) and raise StoreError when it fails. They may be called
     from any thread and process.
     """
 
     def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
-        """Keeps the bytes of an increment. One of the same name is replaced."""
+        """Stores the bytes of an increment; replaces those of the same name."""
 
     def load(self, partition: PartitionId, increment: Increment) -> bytes | None:
-        """The bytes of an increment; None when it is not kept, or no longer."""
+        """The bytes of an increment; None when it is not stored, or no longer."""
 
     def increments(self, partition: PartitionId) -> list[Increment]:
-        """What is kept now, lowest offset first."""
+        """The stored increments, lowest offset first."""
 
     def clear(self) -> None:
-        """Deletes every increment of the application that is kept now."""
+        """Deletes all stored increments of the application."""
 
 
 def read_chain(
     store: SnapshotStore, partition: PartitionId, increments: Iterable[Increment]
 ) -> list[bytes] | None:
-    """The bytes of a chain; None when a part of it is no longer kept. Raises StoreError."""
+    """The bytes of a chain; None when a part of it is no longer stored. Raises StoreError."""
     found: list[bytes] = []
     for each in increments:
         data = store.load(partition, each)

@@ -10,7 +10,7 @@
 | `AtLeastOnceTcp`     |              | at least once | a crash between an answer and its position sends it again     |
 
 A value is pure data: it holds no connection and no secret. `connection` names an entry of the file BETTONG_CONNECTIONS,
-where addresses and passwords are; by default it has the name of the source or sink. What a source can read is a
-`Transport`, what a sink can append to a `Destination`, one module each; a value may be both. Each is served by the
-module of its `kind`: `bettong_sender.readers.{kind}` and `bettong_receiver.connectors.{kind}`.
+which holds addresses and passwords; by default it is the name of the source or sink. A source reads a `Transport`, a
+sink appends to a `Destination`, one module each; a value may be both. The module of its `kind` implements it:
+`bettong_sender.readers.{kind}` and `bettong_receiver.connectors.{kind}`.
 """

@@ -1,4 +1,4 @@
-"""The seam of sinks: what an application says of an external system that a sink appends to."""
+"""The interface of sinks to external systems that they append to."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -8,7 +8,7 @@ from bettong.schema.schema import Schema
 
 
 class Destination(ABC):
-    """What `to=` of a sink takes. A value without connection or secret.
+    """The value of `to=` of a sink, without connection or secret.
 
     `kind` is the name of the receiver's module that delivers there: `bettong_receiver.connectors.{kind}`.
     """

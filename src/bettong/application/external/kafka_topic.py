@@ -12,7 +12,7 @@ from bettong.schema.schema import Schema
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _TOPIC_CHARACTERS_MAX = 249  # Kafka's own
-# At a source the name also stands in the names of streams, which take 128.
+# At a source the name is also part of stream names, which have at most 128.
 _SOURCE_CHARACTERS_MAX = 100
 
 
@@ -21,7 +21,7 @@ class KafkaTopic(Transport, Destination):
     """`app.source(..., decoder=..., from_=KafkaTopic("orders"))`; `stream.sink("totals", to=KafkaTopic("totals"))`.
 
     A source's decoder gets the values of records; keys and headers are not read, and records without a value
-    (tombstones) are skipped. `start`: where reading begins the very first time. `on_lost`: what to do when records were
+    (tombstones) are skipped. `start`: where reading begins the first time. `on_lost`: what to do if records were
     deleted before they were read: wait for an operator, or go on with the oldest that is left.
 
     A sink appends a record a message: the encoder's bytes, else a JSON object. With `key`, a field's name, records

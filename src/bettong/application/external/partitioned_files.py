@@ -9,7 +9,7 @@ from bettong.schema.fields import Field
 from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema
 
-# A folder within a folder for each: with names of 255 bytes a path has then 2 KiB of the 4 that Linux allows.
+# Each is a nested folder: with names of 255 bytes a path has 2 KiB of the 4 that Linux allows.
 _FIELDS_MAX = 8
 # Kinds whose values are short texts that many messages share.
 _KINDS = ("text", "int", "bool", "date", "enum", "uuid")
@@ -21,7 +21,7 @@ class PartitionedFiles(Destination):
 
     A message whose `day` is 2026-11-26 and whose `hour` is 03 becomes a line of JSON in a file of the folder
     `day=2026-11-26/hour=03`, below the `folder` that the connection names. Fields hold text, integers, bools, dates,
-    Enums or UUIDs. Choose such with few different values at a time: each folder has a file for each partition.
+    Enums or UUIDs. Choose fields with few different values at a time: each folder has a file for each partition.
     """
 
     kind: ClassVar[str] = "partitioned_files"
@@ -65,5 +65,5 @@ class PartitionedFiles(Destination):
 
 
 def _held(field: Field) -> Field:
-    """Without the None that a field may hold."""
+    """The field that describes a field's values other than None."""
     return field.form.held if isinstance(field.form, NullableForm) else field

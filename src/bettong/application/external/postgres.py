@@ -7,7 +7,7 @@ from bettong.application.external.destination import Destination
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
-# Postgres cuts longer names without an error.
+# Postgres truncates longer names without an error.
 _IDENTIFIER_BYTES_MAX = 63
 
 
@@ -15,8 +15,8 @@ _IDENTIFIER_BYTES_MAX = 63
 class Postgres(Destination):
     """Appends a row a message to a table: `to=Postgres("totals")`, or `Postgres("reports.totals")` with its schema.
 
-    Each field of the message is a column of the same name; columns beyond those need a default or must be nullable.
-    The receiver makes the table `bettong_positions` in the same schema when it is not there.
+    Each field of the message is a column of the same name; other columns need a default or must be nullable.
+    The receiver creates the table `bettong_positions` in the same schema if it does not exist.
     """
 
     kind: ClassVar[str] = "postgres"

@@ -11,9 +11,9 @@ from bettong.schema.schema import Schema
 class AtLeastOnceTcp(Destination):
     """Sends messages over TCP: AT LEAST ONCE, a crash may send a batch again. The connection has `address`, HOST:PORT.
 
-    JSON objects go as lines, an empty line behind each batch; the messages of a sink with an encoder each behind
-    their length, four bytes, big-endian, and 2**32-1 behind each batch. The peer answers a batch that it has kept with
-    `ok` and a line end: TCP alone does not say what a peer has read before it died. A batch is of one partition.
+    JSON objects are sent as lines, with an empty line after each batch; the messages of a sink with an encoder each
+    after their length, four bytes, big-endian, with 2**32-1 after each batch. The peer acknowledges a batch that it has
+    kept with `ok` and a line end: TCP alone does not say what a peer read before it died. A batch is of one partition.
     """
 
     kind: ClassVar[str] = "tcp"
@@ -21,4 +21,4 @@ class AtLeastOnceTcp(Destination):
     connection: str | None = None
 
     def check_sink(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
-        """See Destination: everything can go there."""
+        """See Destination: it accepts all messages."""

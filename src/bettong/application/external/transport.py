@@ -1,4 +1,4 @@
-"""The seam of sources: what an application says of an external system that a source reads."""
+"""The interface of sources to external systems that they read."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
@@ -10,7 +10,7 @@ OnLost = Literal["stop", "skip"]
 
 
 class Transport(ABC):
-    """What `from_=` of a source takes: partitions of records whose offsets grow. A value without connection or secret.
+    """The value of `from_=` of a source: partitions of records with increasing offsets, no connection or secret.
 
     `kind` is the name of the sender's module that reads it: `bettong_sender.readers.{kind}`.
     """
@@ -27,22 +27,22 @@ class Transport(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What is read, for people: `topic trades`."""
+        """A text that names what is read: `topic trades`."""
 
     @property
     @abstractmethod
     def stream_prefix(self) -> str:
-        """How the names of its streams begin; no other transport's do, and it never changes: it is in the log."""
+        """The prefix of its streams' names, which no other transport uses. It never changes: the log holds it."""
 
     @property
     @abstractmethod
     def start(self) -> Start:
-        """Where reading begins the very first time."""
+        """Where reading begins the first time."""
 
     @property
     @abstractmethod
     def on_lost(self) -> OnLost:
-        """When records were deleted before they were read: wait for an operator, or go on with the oldest left."""
+        """If records were deleted before they were read: wait for an operator, or go on with the oldest left."""
 
     @abstractmethod
     def check_source(self, source: str, *, decodes: bool) -> None:
@@ -53,16 +53,16 @@ class Transport(ABC):
         return f"{self.stream_prefix}{partition}"
 
     def owns(self, stream: str) -> bool:
-        """Whether a stream has the name of a partition, which no client may use."""
+        """Whether a stream's name is that of a partition, which no client may use."""
         return stream.startswith(self.stream_prefix)
 
 
 def check_transport(source: str, transport: object, *, decodes: bool) -> None:
-    """Raises ApplicationError for what no source can read, or not this one."""
+    """Raises ApplicationError for what is no transport, or none for this source."""
     if not isinstance(transport, Transport):
         known = sorted({kind.__name__ for kind in Transport.__subclasses__()})
         raise ApplicationError(
-            f"source {source!r}: from_={transport!r} is nothing that a source reads; expected a value of"
+            f"source {source!r}: from_={transport!r} is nothing that a source can read; expected a value of"
             f" bettong.{', '.join(known)}"
         )
     transport.check_source(source, decodes=decodes)

@@ -1,4 +1,4 @@
-"""A sink of the user's own: the contract that it keeps, and how an application names it."""
+"""Sinks that users implement: the contract of such a sink, and how an application names it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from bettong.schema.schema import Schema
 
 class TwoPhaseSink(Protocol):
     """A sink of your own that gets each message exactly once. See docs/sinks.md, and the contract tests
-    `bettong.testing.TwoPhaseSinkContract`, which check whether yours keeps this contract.
+    `bettong.testing.TwoPhaseSinkContract`, which check that your sink keeps this contract.
 
         recover(p) ─> begin(p) ─> write(p, ...)* ─> prepare(p, position) ─> commit(p, position) ─> begin(p) ...
 
     Every partition is a sequence of batches of its own; batches of several partitions may be open at a time. A
-    position is a few hundred bytes that say how far the partition is delivered: keep them as they are. Calls come
-    from one thread. A method may block for some seconds. Whatever it raises is shown by `bettong status`; the object is
-    closed then, and a new one is opened after a while, which recovers.
+    position is a few hundred bytes that say how far the partition is delivered: store them unchanged. Calls are from
+    one thread. A method may block for some seconds. `bettong status` shows whatever it raises; then the object is
+    closed, and after a while a new one is opened, which recovers.
     """
 
     def recover(self, partition: int) -> bytes | None:
-        """The first call for a partition: brings what another object left, at whatever point, to an end.
+        """The first call for a partition: completes or undoes what another object left, at whatever point.
 
-        A batch that was prepared is committed or undone, as you like; one that was not is undone. Returns the position
-        of the newest batch that is committed, None when there is none: the log is read again from there. From here on
+        A prepared batch is committed or rolled back, as you like; any other open batch is rolled back. Returns the
+        position of the newest committed batch, None when there is none: the log is read again from there. From here on
         an older object that still lives (a receiver that was thought dead) must fail in `prepare` or `commit`.
         """
 
@@ -33,16 +33,16 @@ class TwoPhaseSink(Protocol):
         """Starts a batch."""
 
     def write(self, partition: int, messages: Sequence[bytes]) -> None:
-        """Adds messages to the batch, in order: the encoder's bytes, else JSON objects. Nobody may see them yet."""
+        """Adds messages to the batch, in order: the encoder's bytes, else JSON objects. They stay invisible."""
 
     def prepare(self, partition: int, position: bytes) -> None:
-        """Makes batch and position durable together, unseen, so that nothing but a loss of the disk hinders commit."""
+        """Makes batch and position durable together, still invisible, so that only loss of the disk prevents commit."""
 
     def commit(self, partition: int, position: bytes) -> None:
-        """Makes the batch visible, all of it at once, and `position` what `recover` returns."""
+        """Makes the batch visible atomically, and `position` the one that `recover` returns."""
 
     def close(self) -> None:
-        """Releases everything. Undoes what is open; must not commit. Not called when the process is killed."""
+        """Releases all resources. Rolls open batches back; must not commit. Not called when the process is killed."""
 
 
 @dataclass(frozen=True, slots=True)

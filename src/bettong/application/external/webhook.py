@@ -12,7 +12,7 @@ class AtLeastOnceWebhook(Destination):
     """Posts messages to a URL: AT LEAST ONCE, a crash may post a batch again. `url` is in the connection.
 
     Each POST holds messages of one partition, in order: JSON objects, one a line. A sink with an encoder gets a POST a
-    message, its body the encoder's bytes. Headers `Bettong-Sink` and `Bettong-Partition` say where they come from.
+    message, its body the encoder's bytes. Headers `Bettong-Sink` and `Bettong-Partition` name their origin.
     """
 
     kind: ClassVar[str] = "webhook"
@@ -20,4 +20,4 @@ class AtLeastOnceWebhook(Destination):
     connection: str | None = None
 
     def check_sink(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
-        """See Destination: everything can go there."""
+        """See Destination: it accepts all messages."""

@@ -1,1 +1,1 @@
-"""Joins, as an application describes them: which messages of two streams belong together, and what is kept for it."""
+"""Joins, as an application describes them: which messages of two streams are paired, and what is kept for that."""

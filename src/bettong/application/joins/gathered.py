@@ -1,4 +1,4 @@
-"""What a window of a join holds: its messages, by side."""
+"""The aggregation of a window join: the messages of a window, by side."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class Gathered:
         return [[], []]
 
     def update(self, accumulator: list[list[Any]], message: tuple[bool, Any]) -> list[list[Any]]:
-        """See Aggregation. `message`: whether it is of the right side, and itself."""
+        """See Aggregation. `message`: whether it is of the right side, and the message."""
         accumulator[message[0]].append(message[1])
         return accumulator
 

@@ -21,14 +21,14 @@ Result = TypeVar("Result")
 
 
 class Joinable(Generic[Message_co]):
-    """Of a stream with a key, which is the left side; the other one has keys of the same type.
+    """The joins of a stream with a key, which is the left side; the other stream has keys of the same type.
 
-    `combine(left, right)` makes the result of a pair, or None for none. It changes neither message, for they may have
-    other partners. It says by annotation what it returns. `how`: "inner" for pairs alone; with "left" a message of this
-    stream without a partner gives `combine(left, None)`, with "right" one of the other `combine(None, right)`, with
-    "outer" both do. What `combine` raises is a dead letter of the message with which the pair came, or what `on_error`
-    says; the other pairs of that message are made. `name`, `version`: see `Stream.stateful`. Marked
-    `@bettong.compiled` it makes `join_within`, `join_latest` and `join_as_of` run over columns.
+    `combine(left, right)` returns the result of a pair, or None for none. It must change neither message, since they
+    may have other partners. It must annotate what it returns. `how`: "inner" for pairs only; with "left" a message of
+    this stream without a partner results in `combine(left, None)`, with "right" one of the other in `combine(None,
+    right)`, with "outer" both do. If `combine` raises, the message that completed the pair becomes a dead letter, or as
+    `on_error` says; its other pairs are made. `name`, `version`: see `Stream.stateful`. Marked `@bettong.compiled` it
+    makes `join_within`, `join_latest` and `join_as_of` run over columns.
     """
 
     def join_within(
@@ -41,10 +41,10 @@ class Joinable(Generic[Message_co]):
         how: How = "inner",
         **options: Unpack[JoinOptions],
     ) -> JoinedStream[Result, Message_co, Other]:
-        """Pairs whose event times are near: `lower <= right.time - left.time <= upper`. Either may be negative.
+        """Pairs whose event times are near: `lower <= right.time - left.time <= upper`. Either bound may be negative.
 
-        A pair comes with the later one of both in the log. What comes without a partner comes when the watermark is
-        past the last possible one. A message is late when nothing that could be its partner may still be held: see
+        A pair is emitted with the later of both in the log; a message without a partner when the watermark is past the
+        last possible one. A message is late when all its possible partners may have been dropped: see
         `JoinedStream.late`.
         """
 
@@ -65,11 +65,11 @@ class Joinable(Generic[Message_co]):
         ttl: timedelta | None = None,
         **options: Unpack[JoinOptions],
     ) -> JoinedStream[Result, Message_co, Other]:
-        """Each message with the newest one of the table that has its key, in the log's order; at once.
+        """Pairs each message with the newest one of the table that has its key, in the order of the log; at once.
 
-        `delete_when`: a bool field of the table's messages, or a function of one, that says that it deletes what is
-        there. `ttl`: a key's value ends when the log clock is so much past the table's last message of it.
-        `how`: "inner" or "left".
+        `delete_when`: a bool field of the table's messages, or a predicate of one, that says whether it deletes the
+        key's value. `ttl`: a key's value ends when the log clock is so much past the table's last message of it. `how`:
+        "inner" or "left".
         """
 
         def make(left: StreamNode, other: StreamNode) -> Joined:
@@ -92,9 +92,9 @@ class Joinable(Generic[Message_co]):
         how: How = "inner",
         **options: Unpack[JoinOptions],
     ) -> JoinedStream[Result, Message_co, Other]:
-        """Each message with the table's message that was valid when it happened: the latest one at or before its time.
+        """Pairs each message with the table's message that was valid then: the latest one at or before its event time.
 
-        It comes when the watermark is past the message's time. `tolerance`: how much older the table's message may be.
+        It is emitted when the watermark is past that. `tolerance`: how much older the table's message may be.
         `how`: "inner" or "left".
         """
 
@@ -129,5 +129,5 @@ class Joinable(Generic[Message_co]):
     def _joined(
         self, right: Stream[Any], make: Callable[[StreamNode, StreamNode], Joined]
     ) -> JoinedStream[Any, Any, Any]:
-        """Adds the node that `make` makes of both sides. Raises ApplicationError for what is no other stream."""
+        """Adds the node that `make` makes of both sides. Raises ApplicationError if `right` is no such stream."""
         raise NotImplementedError

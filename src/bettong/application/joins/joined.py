@@ -1,4 +1,4 @@
-"""The node of a join, and those of its late messages."""
+"""The nodes of a join and of its late messages."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.returns import Returns
-from bettong.application.signatures import check_says, check_version, join_output, or_none
+from bettong.application.signatures import check_lambda_result, check_version, join_output, or_none
 from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
-# Makes a result of a message of each side, or None for none.
+# Makes a result from a message of each side, or returns None for none.
 Combine = Callable[[Any, Any], Any]
 
 
 class JoinOptions(TypedDict, total=False):
-    """What else each join takes by name: as `stateful` does."""
+    """The keyword arguments of all joins: see `stateful`."""
 
     name: str | None
     version: int
@@ -36,7 +36,7 @@ class JoinOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Joined(Stateful):
-    """A join of `parent`, its left side, and `right`. `method`: that of `Stream` which made it."""
+    """A join of `parent`, its left side, and `right`. `method`: the method of `Stream` that made it."""
 
     method: str
     right: StreamNode
@@ -53,23 +53,23 @@ class Joined(Stateful):
 
     @property
     def sides(self) -> tuple[Schema, Schema]:
-        """What the messages of both are."""
+        """The schemas of both sides."""
         return self.parent.one_schema(self.name), self.right.one_schema(self.name)
 
     @property
     def lacks(self) -> tuple[bool, bool]:
-        """Whether `combine` gets None for the left one, and whether it does for the right one."""
-        return _lacks(self.how)
+        """Whether `combine` may get None for the left message, and whether for the right one."""
+        return _missing_sides(self.how)
 
     @property
     def settings(self) -> str:
-        """See Stateful. To change `how` changes what is kept of messages within bounds, and else nothing."""
+        """See Stateful. A change of `how` changes only the states of `join_within`."""
         how = f" {self.how}" if isinstance(self.kind, Within) else ""
         return f"{super().settings}, join{how} {self.kind}"
 
 
 class LatestJoined(Joined):
-    """One that goes by the order of the log alone."""
+    """A join that depends on the order of the log alone."""
 
     judges_lateness: ClassVar[bool] = False
 
@@ -85,11 +85,11 @@ class LateSide(Computation):
 
 
 def late_side(joined: Joined, *, is_right: bool) -> LateSide:
-    """The late messages of one side. Raises ApplicationError where none is late."""
+    """The node of one side's late messages. Raises ApplicationError for a join that has none."""
     side = "right" if is_right else "left"
     if not joined.judges_lateness:
         raise ApplicationError(
-            f"{joined.method} {joined.name!r}: .late_{side}: it goes by the order of messages, and none is late"
+            f"{joined.method} {joined.name!r}: .late_{side}: it follows the order of messages, and none is late"
         )
     name, parent = f"{joined.name}-late-{side}", joined.right if is_right else joined.parent
     schema = parent.one_schema(name)
@@ -107,10 +107,10 @@ def joined(
     lifetime: Lifetime | None = None,
     **options: Unpack[JoinOptions],
 ) -> Joined:
-    """The node of a join. Raises ApplicationError for sides that cannot meet, and for what `combine` must not be."""
-    lacks = _lacks(how)
+    """The node of a join. Raises ApplicationError for sides whose keys differ in type, and for an invalid `combine`."""
+    lacks = _missing_sides(how)
     takes = tuple(or_none(side.schema, lack) for side, lack in zip((left, right), lacks, strict=True))
-    check_says(method, options.get("name"), combine, takes, "Result | None")
+    check_lambda_result(method, options.get("name"), combine, takes, "Result | None")
     name = options.get("name") or name_of(combine)
     version, on_error = options.get("version", 1), options.get("on_error", DEAD_LETTER)
     owner = f"{method} {name!r}"
@@ -127,7 +127,7 @@ def joined(
         keyed=True,
         parent=left,
         handlers=dict.fromkeys(schemas, combine),
-        state=_state(kind, how),
+        state=_state_class(kind, how),
         returns=Returns.MANY,
         timers=_timers(kind, combine),
         lifetime=lifetime,
@@ -143,8 +143,8 @@ def joined(
     )
 
 
-def _lacks(how: How) -> tuple[bool, bool]:
-    """Of a side that emits messages alone, the other one is None."""
+def _missing_sides(how: How) -> tuple[bool, bool]:
+    """Where a side emits messages alone, the other one is None."""
     left_alone, right_alone = alone_sides(how)
     return right_alone, left_alone
 
@@ -164,7 +164,7 @@ def _check_sides(owner: str, left: StreamNode, right: StreamNode) -> None:
         )
 
 
-def _state(kind: JoinKind, how: How) -> type[Any]:
+def _state_class(kind: JoinKind, how: How) -> type[Any]:
     if isinstance(kind, Within):
         return WithinState if how == "inner" else OuterState
     if isinstance(kind, InWindow):

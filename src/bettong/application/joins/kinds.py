@@ -1,4 +1,4 @@
-"""The kinds of joins: which messages of a key, one of each side, belong together."""
+"""The kinds of joins: which messages of a key, one of each side, are paired."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from bettong.errors import ApplicationError
 from bettong.schema.fields import Kind
 from bettong.schema.schema import Schema
 
-# Of which sides a message gives a result without a partner, too.
+# The sides whose messages have a result without a partner, too.
 How: TypeAlias = Literal["inner", "left", "right", "outer"]
 
 _ZERO = timedelta(0)
@@ -37,9 +37,9 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The newest message of the right side, in the log's order, unless it `deletes`.
+    """The newest message of the right side, in the order of the log, unless it `deletes`.
 
-    `deletes_field`: where that is a bool field of it, its name.
+    `deletes_field`: the name of the bool field that says it, if it is one.
     """
 
     deletes: Callable[[Any], Any] | None = field(default=None, repr=False)
@@ -66,7 +66,7 @@ class InWindow:
     left_has_several: ClassVar[bool] = True
 
     def __str__(self) -> str:
-        """As states are described, which processes that come later compare: of the windows alone."""
+        """Part of the description of states that later processes compare: the windows alone."""
         return f"InWindow({self.windowing.kind})"
 
 
@@ -74,19 +74,19 @@ JoinKind: TypeAlias = Within | Latest | AsOf | InWindow
 
 
 def alone_sides(how: How) -> tuple[bool, bool]:
-    """Whether a message of the left side gives a result without a partner, and whether one of the right side does."""
+    """Whether a message of the left side has a result without a partner, and whether one of the right side does."""
     return how in ("left", "outer"), how in ("right", "outer")
 
 
 def check_how(owner: str, how: object, *, of_left: bool = False) -> None:
-    """Raises ApplicationError for what says of no side whether its messages need a partner. `of_left`: of it alone."""
+    """Raises ApplicationError for an invalid `how`. `of_left`: only "inner" and "left" are valid."""
     allowed = get_args(How)[:2] if of_left else get_args(How)
     if how not in allowed:
         raise ApplicationError(f"{owner}: how={how!r}; expected one of {', '.join(map(repr, allowed))}")
 
 
 def within(owner: str, lower: object, upper: object) -> Within:
-    """What `join_within` was given. Raises ApplicationError; so do the others here."""
+    """Checks the arguments of `join_within`. Raises ApplicationError, as the others here do."""
     found = Within(_bound_ns(owner, "lower", lower), _bound_ns(owner, "upper", upper))
     if found.lower_ns > found.upper_ns:
         raise ApplicationError(
@@ -96,7 +96,7 @@ def within(owner: str, lower: object, upper: object) -> Within:
 
 
 def latest(owner: str, delete_when: str | Callable[[Any], bool] | None, table: Schema) -> Latest:
-    """What `join_latest` was given, for messages of that schema."""
+    """Checks the arguments of `join_latest`, for messages of that schema."""
     if delete_when is None:
         return Latest()
     if not isinstance(delete_when, str):
@@ -113,12 +113,12 @@ def latest(owner: str, delete_when: str | Callable[[Any], bool] | None, table: S
 
 
 def as_of(owner: str, tolerance: object) -> AsOf:
-    """What `join_as_of` was given."""
+    """Checks the arguments of `join_as_of`."""
     return AsOf(None if tolerance is None else duration_ns(owner, "tolerance", tolerance, zero=True))
 
 
 def in_window(owner: str, window: object) -> InWindow:
-    """What `join_window` was given: it goes by event time alone."""
+    """Checks the arguments of `join_window`: windows of event time only."""
     if not isinstance(window, Ranges | Sessions):
         raise ApplicationError(
             f"{owner}: {window!r} is no window of a join; expected bettong.tumbling(...), sliding(...) or sessions(...)"

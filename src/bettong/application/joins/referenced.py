@@ -1,4 +1,4 @@
-"""The node of a join with a reference table, whose rows are loaded from elsewhere."""
+"""The node of a join with a reference table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bettong.application.signatures import (
     annotated,
     annotation_text,
     check_function,
-    check_says,
+    check_lambda_result,
     is_optional,
     join_output,
     message_of,
@@ -31,7 +31,7 @@ from bettong.schema.fields import Kind
 from bettong.schema.key_types import KEY_TYPES, KeyPart
 from bettong.schema.schema import Schema, schema_of
 
-# A field of the message, or a function of it, that says which row belongs to it.
+# A field of the message, or a function of it, that selects its row.
 On: TypeAlias = str | Callable[[Any], KeyPart]
 ReferenceHow: TypeAlias = Literal["inner", "left"]
 
@@ -68,9 +68,9 @@ def referenced(
     name: str | None,
     on_error: OnError,
 ) -> Referenced:
-    """What `join_reference` makes. Raises ApplicationError."""
+    """The node of `join_reference`. Raises ApplicationError."""
     row = "Row | None" if how == "left" else "Row"
-    check_says("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
+    check_lambda_result("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
     name = name or name_of(combine)
     owner = f"join_reference {name!r}"
     check_on_error(owner, on_error)
@@ -79,12 +79,12 @@ def referenced(
     rows = _row_schema(owner, combine, schema, row)
     output = join_output(owner, combine, (schema, rows), (False, how == "left"))
     source = reference_source(owner, load, key, rows, reload_every)
-    found = _on(owner, on, parent, schema, source)
+    found = _checked_on(owner, on, parent, schema, source)
     return Referenced(name, output.schema, parent.keyed, parent, source, combine, found, how, on_error)
 
 
 def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: str) -> Schema:
-    """What the rows are: the class that `combine` says its second argument is. `row`: how it would be written."""
+    """The schema of the rows: the annotated class of `combine`'s second parameter. `row`: its text in errors."""
     returned_by(f"{owner}: combine", combine, (schema.message, Any), "two arguments, a message and a row")
     parameter = list(inspect.signature(combine, eval_str=True).parameters.values())[1]
     stated = parameter.annotation
@@ -104,7 +104,9 @@ def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: st
         ) from None
 
 
-def _on(owner: str, on: On | None, parent: StreamNode, schema: Schema, source: ReferenceSource) -> On | None:
+def _checked_on(
+    owner: str, on: On | None, parent: StreamNode, schema: Schema, source: ReferenceSource
+) -> On | None:
     kind = _TYPES[source.key_field.kind]
     if on is None:
         if any(each.name == source.key for each in schema.fields):

@@ -1,4 +1,4 @@
-"""What is kept of a key for a join."""
+"""The states of joins: what is kept of a key."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from bettong.application.windows.states import is_empty as is_without_windows
 
 
 class KeptMessage(NamedTuple):
-    """A message that is kept for its partners. `number`: it was that key's so many-th."""
+    """A message that is kept for its partners. `number`: its number among the key's messages."""
 
     at_ns: int
     number: int
@@ -16,7 +16,7 @@ class KeptMessage(NamedTuple):
 
 
 class TimedMessage(NamedTuple):
-    """A message, and when it happened."""
+    """A message, and its event time."""
 
     at_ns: int
     message: Any
@@ -24,7 +24,7 @@ class TimedMessage(NamedTuple):
 
 @dataclass(slots=True)
 class WithinState:
-    """Of `join_within`: messages of both sides by event time, then in the log's order. `count`: how many came so far.
+    """State of `join_within`: messages of both sides by event time, then by log order. `count`: of all so far.
 
     `due`: when some of them can have no partner any more.
     """
@@ -37,7 +37,7 @@ class WithinState:
 
 @dataclass(slots=True)
 class OuterState(WithinState):
-    """The same, and which messages had no partner yet: event time and number of each, in order."""
+    """The same, and the messages that had no partner yet: event time and number of each, in order."""
 
     left_alone: list[tuple[int, int]] = field(default_factory=list)
     right_alone: list[tuple[int, int]] = field(default_factory=list)
@@ -45,16 +45,16 @@ class OuterState(WithinState):
 
 @dataclass(slots=True)
 class LatestState:
-    """Of `join_latest`: the newest message of the table."""
+    """State of `join_latest`: the newest message of the table."""
 
     value: Any = None
 
 
 @dataclass(slots=True)
 class AsOfState:
-    """Of `join_as_of`: messages that wait for the watermark, and versions of the table, both by event time.
+    """State of `join_as_of`: messages that wait for the watermark, and versions of the table, both by event time.
 
-    `due`: when the first message is answered, or versions are of no use any more.
+    `due`: when the first message is paired, or versions can be dropped.
     """
 
     due: Timer = NEVER

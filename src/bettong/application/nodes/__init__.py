@@ -1,5 +1,5 @@
-"""Nodes: what an application consists of, as immutable data. What `Stream` describes with, and `plan` reads.
+"""Nodes: the immutable data that describe an application. `Stream` adds them, and `plan` reads them.
 
-Each module holds one kind of node, and the function that makes it of what a method of `Stream` was given: it checks
-all of that, and raises ApplicationError, which names the node. Nothing here knows `Stream`, or runs a message.
+Each module holds one kind of node, and the function that makes it from the arguments of a method of `Stream`: it checks
+them, and raises ApplicationError, which names the node. Nothing here knows `Stream`, or processes a message.
 """

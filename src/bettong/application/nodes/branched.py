@@ -14,7 +14,7 @@ from bettong.errors import ApplicationError
 
 @dataclass(frozen=True, eq=False)
 class Branched(Filtered):
-    """One branch: the messages of `parent` that its predicate is true of, and that no branch before it has taken.
+    """One branch: the messages of `parent` for which its predicate is true, and that of no branch before it.
 
     `previous`: the branch before it.
     """
@@ -26,7 +26,7 @@ class Branched(Filtered):
 def branched(
     parent: StreamNode, predicates: Mapping[str, Callable[[Any], Any]], on_error: OnError
 ) -> list[Branched]:
-    """What `branch` makes, in the order of the predicates. Raises ApplicationError."""
+    """The nodes of `branch`, in the order of the predicates. Raises ApplicationError."""
     if not predicates:
         raise ApplicationError(
             f"branch of {parent.name!r}: give a predicate for each, as in branch(large=is_large)"

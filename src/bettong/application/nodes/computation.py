@@ -1,4 +1,4 @@
-"""What runs in a stage."""
+"""The base of the nodes that run in a stage."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from bettong.application.returns import Returns
 
 
 class Computation(Derived):
-    """What is said here of a kind of computation is all that others ask of it."""
+    """A node that runs in a stage. Other modules rely only on what is declared here."""
 
     on_error: OnError
-    # That of `Stream` which makes it: what people know it by.
+    # The method of `Stream` that makes it, as users know it.
     method: str
-    # Whether it asks of each message that it reads if that is late: see `Stage.judges_lateness`.
+    # Whether it decides of each message that it reads whether that is late: see `Stage.judges_lateness`.
     judges_lateness: ClassVar[bool] = False
-    # Whether messages in order, too, must find fired what was due before them: see `Stage`.
+    # Whether timers that are due before a message must have fired before it, even if it is not late: see `Stage`.
     needs_each_watermark: bool = False
-    # What a function of it returns for a message.
+    # What its functions return for a message.
     returns: Returns = Returns.MANY
 
     @property
     def failing(self) -> Computation:
-        """The computation that could not process what this one cannot process."""
+        """The computation to which failures of this one are attributed."""
         return self
 
     @property
     def reference(self) -> ReferenceSource | None:
-        """The table that is loaded for it from elsewhere, if any."""
+        """The reference table that it joins with, if any."""
         return None
 
     @property
     def goes_by_event_time(self) -> bool:
-        """Whether it waits for watermarks."""
+        """Whether it has timers that wait for watermarks."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""`Stream.dead_letters`: what a computation could not process, as a stream."""
+"""`Stream.dead_letters`: the messages that a computation could not process, as a stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bettong.schema.schema import schema_of
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that a computation could not process, and why. `message`: as it came into the stage, as JSON."""
+    """A message that a computation could not process, and why. `message`: as it entered the stage, as JSON."""
 
     computation: str
     reason: str
@@ -22,7 +22,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, eq=False)
 class DeadLetterMessages(Computation):
-    """Of the computation `of`, which reads `parent`, too."""
+    """The dead letters of the computation `of`, which also reads `parent`."""
 
     of: Computation
     on_error: OnError = DEAD_LETTER
@@ -35,7 +35,7 @@ class DeadLetterMessages(Computation):
 
 
 def dead_letter_messages(of: StreamNode) -> DeadLetterMessages:
-    """What `dead_letters` makes. Raises ApplicationError for what is no computation, or has none."""
+    """The node of `dead_letters`. Raises ApplicationError for a node that is no computation, or has none."""
     if not isinstance(of, Computation) or isinstance(of, DeadLetterMessages):
         raise ApplicationError(
             f"dead_letters of {of.name!r}: only map, filter, flat_map, branch, stateful, window and joins have a stream"

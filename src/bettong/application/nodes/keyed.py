@@ -1,4 +1,4 @@
-"""`Stream.key_by`: a stream that is partitioned anew."""
+"""`Stream.key_by`: a repartitioned stream."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 
 @dataclass(frozen=True, eq=False)
 class Keyed(Derived):
-    """Enters a stage: what follows is behind a topic of its own, so that its order is part of the log."""
+    """The input of a stage, which reads a topic of its own, so that its order is part of the log."""
 
     key: Key
     on_error: OnError = DEAD_LETTER
 
 
 def keyed(parent: StreamNode, key: Key, name: str | None, on_error: OnError) -> Keyed:
-    """What `key_by` makes. Raises ApplicationError."""
-    # A merged stream is named `a+b`, but what enters a stage names a topic.
+    """The node of `key_by`. Raises ApplicationError."""
+    # A merged stream is named `a+b`, but this name becomes part of a topic's.
     if name is None:
         by = "-".join(fields_of(key)) if isinstance(key, str | tuple) else name_of(key)
         name = (f"{parent.name}-by-{by}" if by else f"{parent.name}-collected").replace("+", "-")

@@ -11,7 +11,7 @@ from bettong.application.nodes.node import StreamNode
 
 @dataclass(frozen=True, eq=False)
 class Merged(StreamNode):
-    """A reader of it reads each of its parts: see `plan`."""
+    """Several streams as one. A node that reads it reads each of its parts: see `plan`."""
 
     parts: tuple[StreamNode, ...]
 
@@ -22,7 +22,7 @@ class Merged(StreamNode):
 
 
 def merged(parts: Sequence[StreamNode], taken: Collection[str]) -> Merged:
-    """What `merge` makes; its name is none of those that are `taken`. Raises ApplicationError."""
+    """The node of `merge`; its name is none of those that are `taken`. Raises ApplicationError."""
     check_parts(parts)
     schemas = {part.schema for part in parts}
     schema = schemas.pop() if len(schemas) == 1 else None

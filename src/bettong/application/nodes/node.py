@@ -1,8 +1,8 @@
-"""What every node is, and what a stream's node is beside.
+"""The bases of all nodes of streams.
 
 Each node has a name, unique in its application, the schema of its messages, and the node(s) that it reads. A stream
 with a key keeps it: `map`, `filter` and `flat_map` change messages, never the key that they were partitioned by; only
-`key_by` gives a new one (and with it a new stage, see `plan`).
+`key_by` assigns a new one (and with it begins a new stage, see `plan`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StreamNode:
         return ()
 
     def one_schema(self, consumer: str) -> Schema:
-        """What its messages are. Raises ApplicationError where they are several things."""
+        """The schema of its messages. Raises ApplicationError where there are several."""
         if self.schema is None:
             raise ApplicationError(
                 f"{consumer!r}: {self.name!r} mixes schemas; use stateful({{stream: function, ...}})"
@@ -38,14 +38,14 @@ class StreamNode:
 
 @dataclass(frozen=True, eq=False)
 class Uniform(StreamNode):
-    """A stream whose messages have one schema: every stream but a merged one."""
+    """A stream whose messages have one schema: every stream except merged ones."""
 
     schema: Schema
 
 
 @dataclass(frozen=True, eq=False)
 class Derived(Uniform):
-    """A stream that is made of another one."""
+    """A stream that is derived from another one."""
 
     parent: StreamNode
 

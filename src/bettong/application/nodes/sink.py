@@ -1,4 +1,4 @@
-"""The end of a stream."""
+"""`Stream.sink`: the end of a stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sink(
     to: Destination | None,
     on_error: OnError,
 ) -> Sink:
-    """What `Stream.sink` makes. Raises ApplicationError."""
+    """The node of `Stream.sink`. Raises ApplicationError."""
     check_on_error(f"sink {name!r}", on_error)
     if encoder is not None:
         message = parent.one_schema(name).message

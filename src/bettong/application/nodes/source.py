@@ -1,4 +1,4 @@
-"""Where messages come in."""
+"""`Application.source`: where messages enter."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from bettong.application.signatures import (
     Output,
     annotated,
     annotation_text,
-    check_says,
+    check_lambda_result,
     check_version,
     is_iterable,
     is_pair,
@@ -35,7 +35,7 @@ from bettong.application.timers import Clock, Fired, StateTimer, state_timers
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
-# Of a message and a state; a vectorized one takes a third argument, see `execution_mode.vectorized`.
+# A function of a message and a state; a vectorized one takes a third argument, see `execution_mode.vectorized`.
 Handler = Callable[..., Any]
 
 
@@ -43,7 +43,7 @@ State = TypeVar("State")
 
 
 class StatefulOptions(TypedDict, Generic[State], total=False):
-    """What else `Stream.stateful` takes by name; each is explained there."""
+    """The other keyword arguments of `Stream.stateful`, which explains them."""
 
     name: str | None
     timers: (
@@ -66,9 +66,9 @@ class StatefulOptions(TypedDict, Generic[State], total=False):
 class Stateful(Computation):
     """See `Stream.stateful`. `returns`: MANY where the functions return iterables of messages.
 
-    `lifetime`: how long a state lives; None: for ever. `delete_when` is marked as the
-    functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
-    ended is a fresh one at the key's next message, in the same frame, too.
+    `lifetime`: how long a state lives; None: for ever. `delete_when` has the execution mode of the functions, which
+    must not be vectorized; an error of it counts as one of the function. After a state has ended, the key's next
+    message finds a new one, even in the same frame.
     """
 
     handlers: Mapping[Schema, Handler]
@@ -92,12 +92,12 @@ class Stateful(Computation):
 
     @property
     def follows_log_clock(self) -> bool:
-        """Whether its table is to know where the log clock is, beside one whose states live by it."""
+        """Whether its table needs the log clock, apart from states whose lifetime follows it."""
         return False
 
     @property
     def settings(self) -> str:
-        """What decides, beside its functions and their messages, what its states mean: to change it makes others."""
+        """What determines, beside functions and messages, what its states mean: part of their description."""
         timers = [f"{timer.field} by {timer.clock.value}" for timer in self.timers]
         return f", timers {', '.join(timers)}" if timers else ""
 
@@ -117,10 +117,10 @@ def stateful(
     on_error: OnError = DEAD_LETTER,
     state_codec: type[Pickle] | None = None,
 ) -> Stateful:
-    """What `Stream.stateful` makes. `handlers`: by stream. Raises ApplicationError."""
+    """The node of `Stream.stateful`. `handlers`: by stream. Raises ApplicationError."""
     for of, each in handlers.items():
         takes = (message_of(of.schema), state if isinstance(state, type) else Any)
-        check_says("stateful", name, each, takes, "Result | None")
+        check_lambda_result("stateful", name, each, takes, "Result | None")
     name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
     owner = f"stateful {name!r}"
     check_on_error(owner, on_error)
@@ -174,9 +174,7 @@ def stateful_output(
         if returns is not None:
             outputs.append(output_of(name, returns, annotated(name, function, takes, "Result | None")))
     if not outputs:
-        raise ApplicationError(
-            f"stateful {name!r}: no function returns a message, so nothing could follow it"
-        )
+        raise ApplicationError(f"stateful {name!r}: no function returns a message, so it has no results")
     for _, function in functions:
         check_plain(repr(name), function, many=outputs[0].many)
     if len(set(outputs)) > 1:

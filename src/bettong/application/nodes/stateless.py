@@ -18,7 +18,7 @@ from bettong.application.signatures import (
     Output,
     annotated,
     annotation_text,
-    check_says,
+    check_lambda_result,
     is_optional,
     is_pair,
     message_of,
@@ -63,8 +63,8 @@ class FlatMapped(Stateless):
 
 
 def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError) -> Mapped:
-    """What `map` makes. Raises ApplicationError; so do the others here."""
-    check_says("map", name, function, (message_of(parent.schema),), "Result")
+    """The node of `map`. Raises ApplicationError, as the others here do."""
+    check_lambda_result("map", name, function, (message_of(parent.schema),), "Result")
     name = name or name_of(function)
     check_on_error(f"map {name!r}", on_error)
     output = map_output(name, function, parent.one_schema(name))
@@ -74,7 +74,7 @@ def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None,
 def filtered(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> Filtered:
-    """What `filter` makes."""
+    """The node of `filter`."""
     name = name or name_of(function)
     check_on_error(f"filter {name!r}", on_error)
     schema = parent.one_schema(name)
@@ -85,8 +85,8 @@ def filtered(
 def flat_mapped(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> FlatMapped:
-    """What `flat_map` makes."""
-    check_says("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
+    """The node of `flat_map`."""
+    check_lambda_result("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
     name = name or name_of(function)
     check_on_error(f"flat_map {name!r}", on_error)
     output = flat_map_output(name, function, parent.one_schema(name))
@@ -120,7 +120,7 @@ def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> 
 
 
 def check_predicate(owner: str, function: Callable[..., Any], schema: Schema) -> None:
-    """Refuses what does not take a message and return a bool."""
+    """Refuses a function that does not take a message and return a bool."""
     returns = returned_by(owner, function, (schema.message,))
     check_plain(owner, function)
     if returns not in (bool, inspect.Signature.empty):

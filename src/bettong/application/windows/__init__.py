@@ -1,1 +1,1 @@
-"""Windows, as an application describes them: which messages of a key belong together, and what is made of them."""
+"""Windows, as an application describes them: which messages of a key belong together, and their aggregation."""

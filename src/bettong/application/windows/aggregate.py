@@ -1,4 +1,4 @@
-"""One field of what `bettong.aggregate` gives: a fold of what is read of each message."""
+"""The interface of aggregates: one field of the result of `bettong.aggregate`, a fold of a value of each message."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 # A field's name, or a function of the message.
 Read: TypeAlias = str | Callable[[Any], Any]
-# The same, of a bool.
+# A bool field's name, or a predicate of the message.
 Condition: TypeAlias = str | Callable[[Any], bool]
 
 
 @runtime_checkable
 class Aggregate(Protocol):
-    """A fold of values. Those of messages that `where` says no to are left out.
+    """A fold of values. Messages for which `where` is false are left out.
 
-    What is added may not depend on anything but the values: windows are folded again after a crash.
+    The result may depend on nothing but the values: windows are folded again after a crash.
     """
 
-    # Whether there is a result of no value.
+    # Whether there is a result of no values.
     is_of_none: ClassVar[bool]
-    # Whether `add` changes the accumulator. Then it raises nothing: `value` has refused what does not fit.
+    # Whether `add` changes the accumulator. Then it must not raise: `value` refuses what does not fit.
     adds_in_place: ClassVar[bool]
-    # The kinds of field that it may be of, and those that can hold its result; (): any.
+    # The kinds of fields that it may read, and those that can hold its result; (): any.
     of_kinds: ClassVar[tuple[str, ...]]
     result_kinds: ClassVar[tuple[str, ...]]
 
     @property
     def where(self) -> Condition | None:
-        """Of which messages; None: of all."""
+        """Which messages are added; None: all."""
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """What of a message it needs, by the argument that says so."""
+        """What it reads of a message, by argument."""
 
     @property
     def options(self) -> str:
-        """What else decides what accumulators are of; "" for nothing."""
+        """Other arguments that determine its accumulators; "" for none."""
 
     def value(self, *args: Any, **kwargs: Any) -> Any:
-        """What is added of a message, of which it takes what was read. Raises for what cannot be added.
+        """The value that is added for a message, made from what was read of it. Raises if it cannot be added.
 
-        So written it may have any parameters.
+        The signature admits any parameters.
         """
 
     def first(self, value: Any, /) -> Any:
         """The accumulator of one value."""
 
     def add(self, accumulator: Any, value: Any, /) -> Any:
-        """The accumulator with one value more."""
+        """The accumulator with one more value."""
 
     def join(self, left: Any, right: Any, /) -> Any:
-        """That of both, of which `left` is of the earlier ones; changes neither."""
+        """The accumulator of both, `left` being of the earlier values. Changes neither."""
 
     def result(self, accumulator: Any, /) -> Any:
-        """The field's value; where `is_of_none`, None stands for the accumulator of no value."""
+        """The field's value; where `is_of_none`, None stands for the accumulator of no values."""

@@ -1,8 +1,8 @@
-"""Aggregations that are built in: a result whose fields are counts, sums, and so on, of a window's messages.
+"""Built-in aggregations: a result whose fields are counts, sums, and so on, of a window's messages.
 
     aggregate(Minute, trades=Count(), volume=Sum("size"), high=Max("price"))
 
-Each aggregate is a fold of one value of each message: a field, or what a function of the message gives.
+Each aggregate is a fold of one value of each message: a field, or what a function of the message returns.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Resul
     """An aggregation for `Stream.window` whose results are `result`, a dataclass.
 
     Each of its fields is one of these aggregates, by name, or the window's own: `key`, `start`, `end` (both Unix ns),
-    `final`. `where=` of an aggregate, a bool field's name or a function of the message, says which messages are added;
-    one that has no value of none (Min, Mean, ...) needs a field that may be None. `bettong.compiled(aggregate(...))`
-    runs over columns. Raises ApplicationError for fields that nothing fills.
+    `final`. `where=` of an aggregate, a bool field's name or a predicate of the message, selects the messages that are
+    added; an aggregate that is undefined without messages (Min, Mean, ...) then needs a field that may be None.
+    `bettong.compiled(aggregate(...))` runs over columns. Raises ApplicationError for fields that nothing fills.
     """
     name = getattr(result, "__name__", repr(result))
     owner = f"aggregate({name})"
@@ -85,17 +85,17 @@ class Aggregated(BuiltIn, Generic[Result]):
         self._aggregates = tuple(aggregates.values())
         self._readers = [reader_of(*each) for each in aggregates.items()]
         numbered = list(enumerate(self._aggregates))
-        # What may raise comes before what changes an accumulator: a message that fails adds nothing.
+        # Aggregates that may raise come before those that change an accumulator: a message that fails adds nothing.
         ordered = sorted(numbered, key=lambda each: each[1].adds_in_place)
         self._steps = [(index, each.first, each.add) for index, each in ordered]
         self._make: Callable[..., Result] = schema_of(result).make
         names = [field.name for field in schema_of(result).fields]
-        # By field: the number of its aggregate, or the name of what the window fills.
+        # By field: the index of its aggregate, or the name of the window's value.
         self._sources = [list(aggregates).index(each) if each in aggregates else each for each in names]
 
     @property
     def description(self) -> str:
-        """What the accumulators are of."""
+        """A description of the accumulators."""
         return ", ".join(map(description_of, self._aggregates))
 
     @property
@@ -116,7 +116,7 @@ class Aggregated(BuiltIn, Generic[Result]):
                 )
 
     def initial(self) -> list[Any]:
-        """See Aggregation. None: of no value."""
+        """See Aggregation. None stands for the accumulator of no values."""
         return [None] * len(self._aggregates)
 
     def update(self, accumulator: list[Any], message: Any) -> list[Any]:
@@ -124,7 +124,7 @@ class Aggregated(BuiltIn, Generic[Result]):
         return self.update_values(accumulator, [read(message) for read in self._readers])
 
     def update_values(self, accumulator: list[Any], values: Sequence[Any]) -> list[Any]:
-        """The same with what is read of the message, by aggregate."""
+        """The same with the values read of the message, by aggregate."""
         changed = accumulator.copy()
         for index, first, add in self._steps:
             value = values[index]
@@ -136,14 +136,14 @@ class Aggregated(BuiltIn, Generic[Result]):
         return changed
 
     def no_value(self, index: int) -> TypeError:
-        """For a message whose value for this aggregate is None."""
+        """The error for a message whose value for this aggregate is None."""
         field, aggregate = list(self.fields.items())[index]
         return TypeError(
             f"{field}={description_of(aggregate)}: found None, expected a value; where= leaves messages out"
         )
 
     def added(self) -> list[Added] | None:
-        """By aggregate what a message adds; None where that takes messages to tell."""
+        """By aggregate what a message adds; None where that can only be read from message objects."""
         found = [added for each in self._aggregates if (added := added_of(each)) is not None]
         return found if 0 < len(found) == len(self._aggregates) else None
 
@@ -165,7 +165,7 @@ class Aggregated(BuiltIn, Generic[Result]):
 
 
 def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
-    """Raises ApplicationError for a field of a result that cannot hold what an aggregate gives."""
+    """Raises ApplicationError for a field of a result that cannot hold the results of an aggregate."""
     written = f"{owner}: {field.name}={type(aggregate).__name__}(...)"
     if aggregate.where is not None and not aggregate.is_of_none and not _may_be_none(field):
         raise ApplicationError(
@@ -174,7 +174,7 @@ def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
     held = held_field(field)
     if aggregate.result_kinds and held.kind_name not in (*aggregate.result_kinds, "json"):
         raise ApplicationError(
-            f"{written}: it gives {aggregate.result_kinds[0]}, and the field is {field.kind_name}"
+            f"{written}: its result is {aggregate.result_kinds[0]}, and the field is {field.kind_name}"
         )
 
 
@@ -183,7 +183,7 @@ def _may_be_none(field: Field) -> bool:
 
 
 class AggregatedValues(Generic[Result]):
-    """The same aggregates, of values in place of messages: those of `Aggregated.added`. See Aggregation."""
+    """The same aggregates over values instead of messages: those of `Aggregated.added`. See Aggregation."""
 
     def __init__(self, aggregated: Aggregated[Result]) -> None:
         self.initial = aggregated.initial
@@ -193,7 +193,7 @@ class AggregatedValues(Generic[Result]):
 
 
 def _update_one(aggregated: Aggregated[Any]) -> Callable[[list[Any], Sequence[Any]], list[Any]]:
-    """As `update_values`, of a single aggregate, in half the time."""
+    """As `update_values`, for a single aggregate, in half the time."""
     (aggregate,) = aggregated.fields.values()
     first, add = aggregate.first, aggregate.add
 

@@ -1,4 +1,4 @@
-"""Aggregates of a window's messages: counts, sums, and so on, each of one value of a message."""
+"""Aggregates of a window's messages: counts, sums, and so on, each over one value of a message."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class OfValue:
-    """An aggregate of a value, which is its accumulator, too."""
+    """Base of aggregates of a value, which is also the accumulator."""
 
     of: Read
     where: Condition | None = field(default=None, kw_only=True)
@@ -177,12 +177,12 @@ class Distinct(OfValue):
     result_kinds: ClassVar[tuple[str, ...]] = _NUMBERS
 
     def value(self, value: Any) -> Any:
-        """See Aggregate. What has no hash is refused before anything is added."""
+        """See Aggregate. An unhashable value is refused before anything is added."""
         hash(value)
         return value
 
     def first(self, value: Any) -> dict[Any, None]:
-        """See Aggregate. A dict, for it keeps its order: equal windows are equal bytes."""
+        """See Aggregate. A dict, because it keeps its order: equal windows have equal bytes."""
         return {value: None}
 
     def add(self, accumulator: dict[Any, None], value: Any) -> dict[Any, None]:

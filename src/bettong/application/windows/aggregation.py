@@ -1,4 +1,4 @@
-"""What windows make of their messages: an accumulator that messages are added to, and a result of it."""
+"""The interface of aggregations: an accumulator to which a window's messages are added, and its result."""
 
 import inspect
 from collections.abc import Callable
@@ -31,17 +31,17 @@ class Aggregation(Protocol[Message_contra, Accumulator, Result_co]):
         """The accumulator of a window without messages."""
 
     def update(self, accumulator: Accumulator, message: Message_contra, /) -> Accumulator:
-        """The accumulator with one message more: the same object, changed, or another one."""
+        """The accumulator with one more message: the same object, changed, or another one."""
 
     def combine(self, left: Accumulator, right: Accumulator, /) -> Accumulator:
         """The accumulator of the messages of both, `left` being of the earlier ones. Changes neither. Associative."""
 
     def output(self, key: Any, accumulator: Accumulator, window: Window, /) -> Result_co | None:
-        """The result of a window; None for none. Says by annotation what it returns. Changes nothing."""
+        """The result of a window; None for none. Must annotate what it returns. Changes nothing."""
 
 
 def check_aggregation(owner: str, aggregation: object, schema: Schema, *, emit_empty: bool) -> Output:
-    """What an aggregation gives. Raises ApplicationError for what is none, or none of these messages."""
+    """The output of an aggregation. Raises ApplicationError if it is none, or does not take these messages."""
     if isinstance(aggregation, Aggregated):
         aggregation.check(owner, schema, emit_empty=emit_empty)
         return Output(schema_of(aggregation.result), many=False)

@@ -1,4 +1,4 @@
-"""About how many different values a window has, in memory that does not grow with them."""
+"""The approximate number of different values of a window, in memory that does not grow with them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 
 from bettong.application.windows.aggregates import OfValue
 
-# A register says how rare the rarest hash was that fell to it: 2 ** 12 of them are wrong by 1.04 / 2 ** 6. The library
-# takes the error, and finds the number of registers.
+# A register holds the rank of the rarest hash assigned to it: 2 ** 12 of them have an error of 1.04 / 2 ** 6. The
+# library takes the error, and derives the number of registers.
 REGISTER_BITS = 12
 REGISTERS = 1 << REGISTER_BITS
 _STANDARD_ERROR = 0.0163
 _HASH_BYTES = 8
 HASH_BITS = 8 * _HASH_BYTES
 _RANK_MAX = HASH_BITS - REGISTER_BITS + 1
-# Registers that are kept one by one: more take as much memory as all of them do.
+# Up to so many registers are kept one by one: more would take as much memory as all of them.
 SPARSE_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ApproxDistinct(OfValue):
-    """About how many different values there are, by HyperLogLog: in 4 KiB however many they are.
+    """The approximate number of different values, by HyperLogLog: in 4 KiB however many there are.
 
-    The standard error is 1.6 %: of a hundred windows, 68 are wrong by less, 95 by less than 3.3 %. Values are text,
-    bytes, numbers, or tuples of these. As in Python, 1, 1.0 and True are one. Flajolet et al. 2007, with the
+    The standard error is 1.6 %: of a hundred windows, 68 have a smaller error, 95 less than 3.3 %. Values are text,
+    bytes, numbers, or tuples of these. As in Python, 1, 1.0 and True are equal. Flajolet et al. 2007, with the
     corrections of Heule et al. 2013.
     """
 
@@ -38,13 +38,13 @@ class ApproxDistinct(OfValue):
     result_kinds: ClassVar[tuple[str, ...]] = ("int", "float")
 
     def value(self, value: Any) -> tuple[int, int]:
-        """See Aggregate: which register, and what it is at least."""
+        """See Aggregate: the register, and the least that it holds."""
         digest = blake2b(msgpack.packb(_plain(value)), digest_size=_HASH_BYTES).digest()
         number = int.from_bytes(digest, "little")
         return number % REGISTERS, _RANK_MAX - (number >> REGISTER_BITS).bit_length()
 
     def first(self, value: tuple[int, int]) -> dict[int, int] | bytearray:
-        """See Aggregate. The registers that are not zero; when they are many, all of them."""
+        """See Aggregate. The registers that are not zero; when there are many, all of them."""
         register, rank = value
         return {register: rank}
 
@@ -73,7 +73,7 @@ class ApproxDistinct(OfValue):
         """See Aggregate."""
         if accumulator is None:
             return 0
-        # Its tables take time to load, which only who has results needs to spend.
+        # Imported late: its tables take time to load, and only processes that make results need them.
         from hyperloglog import HyperLogLog
 
         sketch = HyperLogLog(_STANDARD_ERROR)
@@ -91,7 +91,7 @@ def _registers(accumulator: dict[int, int] | bytearray) -> np.ndarray[Any, np.dt
 
 
 def _plain(value: Any) -> Any:
-    """The value whose bytes are hashed: equal ones have equal bytes. Raises TypeError for what has none."""
+    """The value whose bytes are hashed: equal ones have equal bytes. Raises TypeError for other types."""
     if isinstance(value, float) and value.is_integer() and -(2**63) <= value < 2**64:
         return int(value)
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Which windows run compiled, over columns: those of aggregates of fields whose width is fixed."""
+"""Checks whether windows can run compiled, over columns: their aggregates must be of fixed-width fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,16 +24,16 @@ from bettong.schema.schema import Schema, schema_of
 
 _OF_NUMBERS = (Sum, Mean, Min, Max, Quantile)
 _COMPILED = (Count, First, Last, Top, Distinct, ApproxDistinct, *_OF_NUMBERS)
-# Each pane has room for all values of `Top`: as much as `ApproxDistinct` takes at most.
+# Each pane has room for all values of `Top`: at most as much as `ApproxDistinct` takes.
 _TOP_BYTES_MAX = 4096
 _WORD_BYTES = 8
 _NUMBERS = (Kind.INT, Kind.FLOAT)
-# What the window itself fills; its key is known when the stage is made ready.
+# The fields that the window itself fills; the key's type is known when the stage is prepared.
 _OF_WINDOW: Mapping[str, Kind] = {"start": Kind.INT, "end": Kind.INT, "final": Kind.BOOL}
 
 
 def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> None:
-    """Raises ApplicationError for what has no compiled form."""
+    """Raises ApplicationError for an aggregation that has no compiled form."""
     owner = f"{owner}: compiled"
     for field in schema_of(aggregated.result).fields:
         filled = aggregated.fields.get(field.name)
@@ -41,7 +41,7 @@ def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> N
             _check_top(owner, field, filled, schema)
             continue
         if field.dtype is None:
-            raise ApplicationError(f"{owner}: {aggregated.__name__}.{_loose(field)}")
+            raise ApplicationError(f"{owner}: {aggregated.__name__}.{_variable_width_reason(field)}")
         if field.name in aggregated.fields:
             aggregate = aggregated.fields[field.name]
             _check_filled(owner, field, _kind_of(owner, field.name, aggregate, schema))
@@ -50,7 +50,7 @@ def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> N
 
 
 def check_key(owner: str, field: Field, key: Kind) -> None:
-    """Raises ApplicationError where a window's key does not fill that field of its result."""
+    """Raises ApplicationError where a window's key does not fit that field of its result."""
     _check_filled(f"{owner}: compiled", field, key)
 
 
@@ -59,7 +59,7 @@ def _check_filled(owner: str, field: Field, kind: Kind) -> None:
         raise ApplicationError(f"{owner}: {field.name}: {kind.value} is no {field.kind.value}")
 
 
-def _loose(field: Field) -> str:
+def _variable_width_reason(field: Field) -> str:
     """Why a field cannot be compiled."""
     if field.form is not None:
         return (
@@ -81,13 +81,13 @@ def _check_top(owner: str, field: Field, top: Top, schema: Schema) -> None:
         )
     if field.kind_name != "list":
         raise ApplicationError(
-            f"{owner} gives list, and {field.name} is {field.kind_name}; annotate it as a list"
+            f"{owner}: its result is a list, and {field.name} is {field.kind_name}; annotate it as a list"
         )
     size = 0
     for each in (top.of, by):
         read = schema.fields[schema.position(str(each))]
         if read.dtype is None:
-            raise ApplicationError(f"{owner}: {_loose(read)}")
+            raise ApplicationError(f"{owner}: {_variable_width_reason(read)}")
         size += -(-read.dtype.itemsize // _WORD_BYTES) * _WORD_BYTES
     if top.count * size > _TOP_BYTES_MAX:
         raise ApplicationError(
@@ -97,12 +97,12 @@ def _check_top(owner: str, field: Field, top: Top, schema: Schema) -> None:
 
 
 def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kind:
-    """What kind of value an aggregate gives."""
+    """The kind of an aggregate's results."""
     owner = f"{owner}: {name}={type(aggregate).__name__}(...)"
-    # Not what derives from one, which may mean something else.
+    # Not a subclass, which may compute something else.
     if type(aggregate) not in _COMPILED:
         raise ApplicationError(f"{owner} has no compiled form; take off bettong.compiled")
-    # What has no value of none fills an optional field, which has no fixed width.
+    # An aggregate without a value of no messages needs an optional field, which has no fixed width.
     if aggregate.where is not None and not isinstance(aggregate.where, str):
         raise ApplicationError(
             f"{owner}: where= is a function: that of compiled ones is a bool field; map the messages before, or take"
@@ -118,7 +118,7 @@ def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kin
         )
     field = schema.fields[schema.position(of)]
     if field.dtype is None:
-        raise ApplicationError(f"{owner}: {_loose(field)}")
+        raise ApplicationError(f"{owner}: {_variable_width_reason(field)}")
     if isinstance(aggregate, _OF_NUMBERS) and field.kind not in _NUMBERS:
         raise ApplicationError(f"{owner}: {field.name} is {field.kind.value}, expected a number")
     if isinstance(aggregate, Mean | Quantile):

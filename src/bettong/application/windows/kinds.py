@@ -1,7 +1,7 @@
 """The kinds of windows: how the event times of a key's messages, or their number, are divided.
 
-Made by `tumbling`, `sliding`, `sessions`, `counts` and `ephemeral`, which check what they are given when the
-application is built.
+Made by `tumbling`, `sliding`, `sessions`, `counts` and `ephemeral`, which check their arguments when the application is
+built.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Ranges:
 
     @property
     def pane_ns(self) -> int:
-        """The longest stretch of time of which each window has all or nothing."""
+        """The longest span of time that each window either contains or does not overlap."""
         return gcd(self.size_ns, self.slide_ns)
 
     @property
@@ -38,7 +38,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Messages at most `gap_ns` apart. One fires when the watermark is `delay_ns` past the gap behind its last one."""
+    """Messages at most `gap_ns` apart. A session fires when the watermark is `delay_ns` past the gap after the last."""
 
     gap_ns: int
     delay_ns: int
@@ -46,7 +46,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Groups of `count` messages; `timeout_ns` of log clock after its first message a group is what it is by then."""
+    """Groups of `count` messages; `timeout_ns` (log clock) after its first message an incomplete group fires."""
 
     count: int
     timeout_ns: int | None
@@ -64,10 +64,10 @@ WindowKind: TypeAlias = Ranges | Sessions | Counts | Ephemeral
 
 
 def tumbling(size: timedelta, *, offset: timedelta = timedelta(0), delay: timedelta = timedelta(0)) -> Ranges:
-    """Windows of `size`, one behind the other: `tumbling(timedelta(minutes=1))` is each minute of the clock.
+    """Windows of `size`, one after the other: `tumbling(timedelta(minutes=1))` is each minute of the clock.
 
-    `offset` moves the grid, which starts at 1970. `delay`: how much longer than to its end a window waits for late
-    messages. Raises ApplicationError for what is no such time; so do the others here.
+    `offset` moves the grid, which starts at 1970. `delay`: how long after its end a window waits for late messages.
+    Raises ApplicationError for an invalid duration, as the others here do.
     """
     return _ranges("tumbling", size, size, offset, delay)
 
@@ -80,21 +80,21 @@ def sliding(
 
 
 def sessions(gap: timedelta, *, delay: timedelta = timedelta(0)) -> Sessions:
-    """Messages of a key at most `gap` apart are a session. It ends when none came for longer than that."""
+    """Messages of a key at most `gap` apart form a session. It ends when there is none for longer than that."""
     return Sessions(duration_ns("sessions", "gap", gap), duration_ns("sessions", "delay", delay, zero=True))
 
 
 def counts(count: int, *, timeout: timedelta | None = None) -> Counts:
-    """Every `count` messages of a key. `timeout`: a group that is not full then (log clock) gives its result, too."""
+    """Every `count` messages of a key. `timeout` (log clock): after it a group fires even if it is not full."""
     if type(count) is not int or not 1 <= count < 2**63:
         raise ApplicationError(f"counts: count={count!r}; expected a number from 1 on")
     return Counts(count, None if timeout is None else duration_ns("counts", "timeout", timeout))
 
 
 def ephemeral(trigger_after: timedelta, *, keep_for: timedelta = timedelta(0)) -> Ephemeral:
-    """One window a key, for keys that come once, as orders do: it opens with the key's first message.
+    """One window a key, for keys that occur once, as orders do: it opens with the key's first message.
 
-    It fires `trigger_after` that. Messages that come later, for `keep_for`, are late; then the key is forgotten.
+    It fires `trigger_after` that. Messages after that are late for `keep_for`; then the key is forgotten.
     """
     return Ephemeral(
         duration_ns("ephemeral", "trigger_after", trigger_after),

@@ -1,10 +1,10 @@
-"""`Stream.local`: messages are combined before `key_by`, so that fewer of them pass the log to the windows behind.
+"""`Stream.local`: messages are pre-aggregated before `key_by`, so that fewer of them are sent to the next stage.
 
     stream.local("page").window(windows, aggregation)     is     stream.key_by("page").window(windows, aggregation)
 
 In the stage before, the messages of a frame that have one key and fall into the same windows become one message with
-their accumulator, a partial. The windows behind the log combine partials as they would have added messages. Nothing
-waits, and nothing is kept: the frames that travel are the same ones, at the same places in the log, with fewer rows.
+their accumulator, a partial. The windows of the next stage combine partials as they would have added messages. Nothing
+waits, and nothing is kept: the same frames are sent, at the same positions in the log, with fewer rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bettong.schema.forms.decimals import DecimalForm
 from bettong.schema.record_classes import record_class_of
 from bettong.schema.schema import Schema, schema_of
 
-# Their fields behind those of the key.
+# The positions of a partial's fields behind those of the key.
 ACCUMULATOR, MESSAGES = -2, -1
 
 _REMEDY = "put key_by(...) in place of local(...)"
@@ -50,9 +50,9 @@ _EXACT_TYPES = (int, bool, timedelta)
 
 @dataclass(frozen=True, eq=False)
 class Partials(Computation):
-    """What travels in place of messages.
+    """The partials that are sent instead of messages.
 
-    `plain`: the windows as they would be without it, behind `plain_keyed`. Both are no part of the application.
+    `plain`: the windows as they would be without it, behind `plain_keyed`. Neither is a node of the application.
     """
 
     plain: Windowed
@@ -62,7 +62,7 @@ class Partials(Computation):
 
 
 class LocalOptions(TypedDict, total=False):
-    """What else `LocalStream.window` takes by name: see `Stream.window`."""
+    """The other keyword arguments of `LocalStream.window`: see `Stream.window`."""
 
     name: str | None
     emit_empty: bool
@@ -84,7 +84,7 @@ def local_windows(
     version: int = 1,
     on_error: OnError = DEAD_LETTER,
 ) -> tuple[Partials, Keyed, Windowed]:
-    """The nodes of `LocalStream.window`, in their order. Raises ApplicationError for what is not equal without it."""
+    """The nodes of `LocalStream.window`, in order. Raises ApplicationError if results could differ from `key_by`'s."""
     before = keyed(parent, key, "local", key_on_error)
     plain, _ = windowed(
         before,
@@ -101,7 +101,9 @@ def local_windows(
     named = replace(before, name=f"{plain.name}-keyed")
     schema = _schema(before.schema, key)
     partials = Partials(f"{plain.name}-partials", schema, parent.keyed, parent, plain, named, on_error)
-    behind = replace(named, schema=schema, parent=partials, key=key if not callable(key) else _packed(key))
+    behind = replace(
+        named, schema=schema, parent=partials, key=key if not callable(key) else _packed_key_reader(key)
+    )
     merging = replace(
         plain, parent=behind, handlers={schema: plain.windowing.aggregation.update}, merges_partials=True
     )
@@ -109,7 +111,7 @@ def local_windows(
 
 
 def _schema(messages: Schema, key: Key) -> Schema:
-    """Of partials: the fields of the key, or its bytes; an accumulator, and how many messages it is of."""
+    """The schema of partials: the fields of the key, or its bytes; an accumulator, and its number of messages."""
     hints = record_class_of(messages.message).hints
     names = () if callable(key) else fields_of(key)
     for part in names:
@@ -119,16 +121,16 @@ def _schema(messages: Schema, key: Key) -> Schema:
             )
     fields = [("packed_key", bytes)] if callable(key) else [(part, hints[part]) for part in names]
     taken = {field for field, _ in fields}
-    own = [(_free("accumulator", taken), bytes), (_free("messages", taken), int)]
+    own = [(_free_name("accumulator", taken), bytes), (_free_name("messages", taken), int)]
     return schema_of(make_dataclass("Partial", [*fields, *own]))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     return name if name not in taken else f"{name}_"
 
 
-def _packed(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Gives of a partial what a function gave of its messages."""
+def _packed_key_reader(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A key function of partials, which returns the key that `key` returned for their messages."""
 
     @wraps(key)
     def read(partial: Any) -> Any:
@@ -141,8 +143,8 @@ def _check(plain: Windowed, schema: Schema) -> None:
     owner, windowing = f"window {plain.name!r}: local", plain.windowing
     if not isinstance(windowing.kind, Ranges):
         raise ApplicationError(
-            f"{owner}: {type(windowing.kind).__name__.lower()} hang on each message's own time or number; messages are"
-            f" combined for tumbling and sliding windows alone: {_REMEDY}"
+            f"{owner}: {type(windowing.kind).__name__.lower()} depend on each message's own time or number; messages"
+            f" are combined for tumbling and sliding windows only: {_REMEDY}"
         )
     if windowing.mode is ExecutionMode.COMPILED:
         raise ApplicationError(
@@ -152,8 +154,8 @@ def _check(plain: Windowed, schema: Schema) -> None:
         for name, each in windowing.aggregation.fields.items():
             if isinstance(each, Sum | Mean) and not _adds_exactly(each, schema):
                 raise ApplicationError(
-                    f"{owner}: {name}={description_of(each)}: a sum of floats hangs on which were added first, so it"
-                    " would differ with how messages were cut into frames. Sum whole numbers, as cents are (of a"
+                    f"{owner}: {name}={description_of(each)}: a sum of floats depends on the order of addition, so it"
+                    " would differ with how messages are batched into frames. Sum whole numbers, such as cents (of a"
                     f" function: one that says -> int), or {_REMEDY}"
                 )
 

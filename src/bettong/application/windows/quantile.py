@@ -1,9 +1,9 @@
-"""Quantiles of a window's numbers that are near enough, in memory that does not grow with the messages.
+"""Approximate quantiles of a window's numbers, in memory that does not grow with the messages.
 
-How many numbers are in each of some buckets, as DDSketch (Masson et al. 2019) and HdrHistogram count them: the same
-numbers give the same answer in whatever order they come and however panes are put together. Ours because a result must
-be a fold and nothing else: other sketches draw lots (KLL) or depend on the order (t-digest), DDSketch's library finds
-buckets by a logarithm whose last bit is one machine's own, and HdrHistogram takes integers of a range that is known.
+Numbers are counted in buckets, as in DDSketch (Masson et al. 2019) and HdrHistogram: the same numbers have the same
+result in whatever order they arrive and however panes are combined. It is our own because the result must be a
+deterministic fold: other sketches are randomized (KLL) or depend on the order (t-digest), DDSketch's library computes
+buckets by a logarithm whose last bit depends on the machine, and HdrHistogram takes integers of a known range.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bettong.errors import ApplicationError
 
 # Buckets of a quantile between a number and its double. From its middle to its edge one has 1/128 of its least number.
 PER_DOUBLING = 64
-# The buckets of 64 doublings. Of numbers that touch more, neighbours are put together, and that is seen in the answer.
+# The buckets of 64 doublings. If numbers touch more, neighbouring buckets are merged, which lowers the accuracy.
 BUCKETS_MAX = 64 * PER_DOUBLING
 # Numbers nearer to zero are zero: floats do not hold them to 53 bits. `frexp` gives them this exponent, or a lower one.
 EXPONENT_MIN = -1022
@@ -30,11 +30,10 @@ NUMBER_MIN = 2.0**EXPONENT_MIN
 class Quantile(OfValue):
     """The least number that a share `q` of all numbers, from 0 to 1, does not exceed: with 0.5 it is the median.
 
-    Numbers are counted by buckets, 64 between each number and its double, and a window keeps those that its numbers
-    touch, at most 4,096. So the answer is wrong by less than 0.8 % of itself where the greatest number is at most 2**60
-    times the least one (both signs: 2**30), or where there are at most 4,096 different ones. Of those that touch more
-    buckets it is wrong by twice as much each time that they are twice as many. What is nearer to zero than 1e-307 is
-    zero.
+    Numbers are counted in buckets, 64 between each number and its double, and a window keeps those that its numbers
+    touch, at most 4,096. So the relative error is less than 0.8 % where the greatest number is at most 2**60 times the
+    least one (both signs: 2**30), or where there are at most 4,096 different ones. If they touch more buckets, the
+    error doubles each time that these are twice as many. Numbers nearer to zero than 1e-307 count as zero.
     """
 
     q: float
@@ -49,7 +48,7 @@ class Quantile(OfValue):
             )
 
     def value(self, value: Any) -> int:
-        """See Aggregate: the bucket of a number. It goes up with the number; that of zero is zero."""
+        """See Aggregate: the bucket of a number. It increases with the number; that of zero is zero."""
         if not isinstance(value, int | float | Decimal):
             raise TypeError(f"Quantile of {value!r:.60}, expected a number")
         number = float(value)
@@ -63,7 +62,7 @@ class Quantile(OfValue):
         return bucket if number > 0 else -bucket
 
     def first(self, value: int) -> list[Any]:
-        """See Aggregate. How often buckets were halved in number, and how many numbers are in each."""
+        """See Aggregate. How often the number of buckets was halved, and the count of each bucket."""
         return [0, {value: 1}]
 
     def add(self, accumulator: list[Any], value: int) -> list[Any]:
@@ -86,7 +85,7 @@ class Quantile(OfValue):
     def result(self, accumulator: list[Any]) -> float:
         """See Aggregate."""
         halvings, counts = accumulator
-        # As it is written: 0.07 of a hundred are seven, and of the float nearest to 0.07 eight.
+        # `q` as it is written: 0.07 of a hundred is seven, but with the float nearest to 0.07 it would be eight.
         left = max(1, ceil(Fraction(str(self.q)) * sum(counts.values())))
         for bucket in sorted(counts):
             left -= counts[bucket]
@@ -100,12 +99,12 @@ def _is_share(value: object) -> bool:
 
 
 def _wider(bucket: int, halvings: int) -> int:
-    """The bucket that holds it when there are so many times half as many. None but that of zero becomes that."""
+    """The bucket that contains this one after so many halvings. Only that of zero becomes zero."""
     return bucket >> halvings if bucket >= 0 else -(-bucket >> halvings)
 
 
 def _bounded(halvings: int, counts: dict[int, int]) -> list[Any]:
-    """An accumulator of so many buckets as may be kept."""
+    """An accumulator, halved until it has at most BUCKETS_MAX buckets."""
     while len(counts) > BUCKETS_MAX:
         halvings += 1
         wider = dict[int, int]()
@@ -124,6 +123,6 @@ def middle(bucket: int, halvings: int) -> float:
 
 
 def _half_of_least(bucket: int) -> float:
-    """Half of the least number in a bucket that no halving has made; the whole may be more than floats can hold."""
+    """Half of the least number in a bucket before any halving; the whole may be more than a float can hold."""
     doubling, part = divmod(bucket - PER_DOUBLING, PER_DOUBLING)
     return ldexp(0.5 + part / (2 * PER_DOUBLING), doubling + EXPONENT_MIN - 1)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from bettong.application.windows.aggregate import Condition, Read
 from bettong.errors import ApplicationError
 
-# The result is a list in one message. More are a stream of their own, sorted by who reads it.
+# The result is a list in one message. More values belong in a stream of their own, which its reader sorts.
 COUNT_MAX = 10_000
 
 _rank = itemgetter(0)
@@ -21,7 +21,7 @@ _rank = itemgetter(0)
 class Top:
     """The `count` greatest values, the greatest first: a list. Of equal ones, those that were added first.
 
-    `by`: what they go by, a field or a function of the message; the values themselves when None. `smallest`: the
+    `by`: what ranks them, a field or a function of the message; the values themselves when None. `smallest`: the
     smallest ones, the smallest first. It is an option, not a negative `by`, because text and times have no negative.
     """
 
@@ -52,14 +52,14 @@ class Top:
         return f"count={self.count}, smallest" if self.smallest else f"count={self.count}"
 
     def value(self, value: Any, *by: Any) -> tuple[Any, Any]:
-        """See Aggregate: what it goes by, and the value."""
+        """See Aggregate: the rank, and the value."""
         rank = by[0] if by else value
         if _has_nan(rank):
             raise ValueError(f"{rank} has no place among numbers; where= leaves messages out")
         return rank, value
 
     def first(self, value: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-        """See Aggregate. Values from the smallest to the greatest, of equal ones those at the end that are left out."""
+        """See Aggregate. Ascending by rank; of equal ones, those added later are nearer to the end that is dropped."""
         return [value]
 
     def add(self, accumulator: list[tuple[Any, Any]], value: tuple[Any, Any]) -> list[tuple[Any, Any]]:
@@ -88,7 +88,7 @@ class Top:
 
 
 def _has_nan(rank: Any) -> bool:
-    """Whether it is NaN, or a tuple or list that holds some: those are equal to themselves all the same."""
+    """Whether it is NaN, or a tuple or list that contains NaN, which may still equal itself."""
     if isinstance(rank, tuple | list):
         return any(map(_has_nan, rank))
     return bool(rank != rank)  # noqa: PLR0124 - only NaN is not what it is

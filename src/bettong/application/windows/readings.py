@@ -13,7 +13,7 @@ from bettong.schema.fields import Field, Kind
 from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema
 
-# Of a message that is not added.
+# The value of a message that is not added.
 NOTHING = object()
 
 
@@ -25,7 +25,7 @@ class Added(NamedTuple):
 
 
 def as_it_is(aggregate: Aggregate, value: Any) -> Any:  # noqa: ARG001 - a method of one
-    """The `value` of an aggregate that adds what is read, of whatever type."""
+    """The `value` of an aggregate that adds what is read as it is, of any type."""
     return value
 
 
@@ -39,10 +39,10 @@ def check_written(owner: str, aggregate: Aggregate) -> None:
 
 
 def check_read(owner: str, aggregate: Aggregate, schema: Schema) -> None:
-    """Raises ApplicationError where messages of a schema do not have what an aggregate needs. `owner`: of its field."""
+    """Raises ApplicationError where messages of a schema lack what an aggregate reads. `owner`: of its field."""
     kind, names = type(aggregate).__name__, [field.name for field in schema.fields]
     for argument, read in _arguments(aggregate):
-        # As it is written: the first argument of most is `of`.
+        # Shown as it is written: the first argument of most is `of`.
         shown = repr(read) if isinstance(read, str) else name_of(read)
         written = f"{owner}={kind}({shown if argument == 'of' else f'{argument}={shown}'})"
         is_condition = argument == "where"
@@ -69,9 +69,9 @@ def check_read(owner: str, aggregate: Aggregate, schema: Schema) -> None:
 
 
 def reader_of(name: str, aggregate: Aggregate) -> Callable[[Any], Any]:
-    """Gives what an aggregate adds of a message; NOTHING of one that is not added. `name`: of its field.
+    """A function that returns the value an aggregate adds for a message; NOTHING if none. `name`: of its field.
 
-    None, which is no value, where it has read None.
+    It returns None, which cannot be added, where it has read None.
     """
     read, where = _value_of(aggregate), aggregate.where
     if where is None:
@@ -92,7 +92,7 @@ def reader_of(name: str, aggregate: Aggregate) -> Callable[[Any], Any]:
 
 
 def added_of(aggregate: Aggregate) -> Added | None:
-    """What a message adds, where nobody needs the message itself to tell."""
+    """What a message adds, where it can be read from a column, without the message object; else None."""
     reads = list(aggregate.reads.values())
     if aggregate.where is not None or len(reads) > 1:
         return None
@@ -103,7 +103,7 @@ def added_of(aggregate: Aggregate) -> Added | None:
 
 
 def description_of(aggregate: Aggregate) -> str:
-    """What its accumulators are of."""
+    """A description of its accumulators."""
     reads = dict(aggregate.reads)
     of = [name_of(reads.pop("of"))] if "of" in reads else []
     more = [f"{argument}={name_of(read)}" for argument, read in reads.items()]
@@ -113,7 +113,7 @@ def description_of(aggregate: Aggregate) -> str:
 
 
 def held_field(field: Field) -> Field:
-    """What a field holds where it is not None."""
+    """The field that describes a field's values other than None."""
     return field.form.held if isinstance(field.form, NullableForm) else field
 
 
@@ -129,7 +129,7 @@ def _arguments(aggregate: Aggregate) -> Iterator[tuple[str, Read]]:
 
 
 def _value_of(aggregate: Aggregate) -> Callable[[Any], Any]:
-    """Gives None where one of what is read is None."""
+    """A function of a message that returns its value; None where any of what it reads is None."""
     value = aggregate.value
     read = [attrgetter(each) if isinstance(each, str) else each for each in aggregate.reads.values()]
     if not read:

@@ -1,4 +1,4 @@
-"""What is kept of a key while it has windows open: the state of a windowed computation."""
+"""The state of a windowed computation: what is kept of a key while it has windows open."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,10 +8,10 @@ from bettong.application.timers import NEVER, LogTimer, Timer
 
 @dataclass(slots=True)
 class RangeState:
-    """Of windows on a grid: accumulators of panes, by the pane's number on the grid.
+    """The state of windows on a grid: accumulators of panes, by the pane's number on the grid.
 
-    `due`: when the next window fires. `early`: when those that are open give their results so far; `changed`: the panes
-    that have changed since they did.
+    `due`: when the next window fires. `early`: when the open ones emit early results; `changed`: the panes that have
+    changed since the last ones.
     """
 
     due: Timer = NEVER
@@ -22,8 +22,8 @@ class RangeState:
 
 @dataclass(slots=True)
 class SessionState:
-    """Of sessions, oldest first. Of each: event time of its first and of its last message, accumulator, and whether it
-    has changed since its early result.
+    """The state of sessions, oldest first. Each is: event time of its first and of its last message, accumulator, and
+    whether it has changed since its last early result.
 
     `due`, `early`: see RangeState.
     """
@@ -35,7 +35,7 @@ class SessionState:
 
 @dataclass(slots=True)
 class CountState:
-    """Of a group of messages: how many there are, and the oldest and the newest event time among them."""
+    """The state of a group of messages: how many there are, and the oldest and the newest event time among them."""
 
     timeout: LogTimer = NEVER
     count: int = 0
@@ -46,7 +46,7 @@ class CountState:
 
 @dataclass(slots=True)
 class EphemeralState:
-    """Of a key's only window: the event time of its first message, and the accumulator until it fires.
+    """The state of a key's only window: the event time of its first message, and the accumulator until it fires.
 
     `due`: when it fires, then when the key is forgotten. `early`: see RangeState.
     """

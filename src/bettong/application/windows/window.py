@@ -1,13 +1,13 @@
-"""One window of a key, as the function that makes its result sees it."""
+"""The window that is passed to the function that makes its result."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Event times, Unix ns: from `start` up to but not including `end`. `final`: its result does not come again.
+    """Event times, Unix ns: from `start` up to but not including `end`. `final`: no further result follows.
 
-    Of a group of so many messages: from its oldest message to just behind its newest one.
+    For a group of messages: from its oldest message to just after its newest one.
     """
 
     start: int

@@ -25,7 +25,7 @@ from bettong.application.windows.windowing import Late, Windowing, windowing_of
 class Windowed(Stateful):
     """See `Stream.window`. Its functions are those of the aggregation.
 
-    `merges_partials`: whether it reads what was combined before: see `partials`.
+    `merges_partials`: whether it reads partials instead of messages: see `partials`.
     """
 
     windowing: Windowing
@@ -36,14 +36,14 @@ class Windowed(Stateful):
 
     @property
     def failing(self) -> Computation:
-        """See Computation. Messages that are combined before fail there."""
+        """See Computation. With partials, messages fail where they are combined."""
         (combining,) = self.parent.parents if self.merges_partials else (self,)
         assert isinstance(combining, Computation)  # noqa: S101 - see `local_windows`
         return combining
 
     @property
     def goes_by_event_time(self) -> bool:
-        """See Computation. Groups of so many messages say when these were."""
+        """See Computation. Groups of messages need event times for their bounds."""
         return True
 
     @property
@@ -78,7 +78,7 @@ def windowed(
     version: int,
     on_error: OnError,
 ) -> tuple[Windowed, LateMessages | None]:
-    """What `window` makes: its results, and with late="side" its late messages. Raises ApplicationError."""
+    """The nodes of `window`: its results, and with late="side" its late messages. Raises ApplicationError."""
     name = name or name_of(aggregation)
     owner, schema = f"window {name!r}", parent.one_schema(name)
     check_on_error(owner, on_error)
@@ -101,7 +101,7 @@ def windowed(
         version=version,
         on_error=on_error,
         windowing=windowing,
-        # Of these, what a message finds depends on what fired before it, also when it is in order.
+        # With these, the effect of a message depends on what fired before it, even if it is not late.
         needs_each_watermark=emit_empty or isinstance(windows, Ephemeral),
     )
     if late != "side":

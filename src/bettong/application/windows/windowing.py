@@ -1,4 +1,4 @@
-"""What `Stream.window` was given: which windows, what is made of them, and what becomes of late messages."""
+"""The checked arguments of `Stream.window`: kind of windows, aggregation, and policy for late messages."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +16,7 @@ from bettong.application.windows.states import CountState, EphemeralState, Range
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
-# What becomes of a message whose windows have all fired.
+# What to do with a message whose windows have all fired.
 Late: TypeAlias = Literal["drop", "fire", "oldest", "side"]
 
 _STATES: dict[type[Any], type[Any]] = {
@@ -29,7 +29,7 @@ _STATES: dict[type[Any], type[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Windowing:
-    """Checked, all of it. `early_ns`: how long after a change the open windows give their results so far."""
+    """The checked arguments. `early_ns`: how long after a change open windows emit early results."""
 
     kind: WindowKind
     aggregation: Aggregation[Any, Any, Any]
@@ -39,7 +39,7 @@ class Windowing:
 
     @property
     def mode(self) -> ExecutionMode:
-        """How it runs: as the aggregation is marked."""
+        """The execution mode, with which the aggregation is marked."""
         return execution_mode_of(self.aggregation)
 
     @property
@@ -49,7 +49,7 @@ class Windowing:
 
     @property
     def accumulated(self) -> str:
-        """What its accumulators are of."""
+        """A description of its accumulators."""
         aggregation = self.aggregation
         if isinstance(aggregation, Aggregated):
             return aggregation.description
@@ -57,7 +57,7 @@ class Windowing:
 
     @property
     def timers(self) -> tuple[StateTimer, ...]:
-        """The fields of the state that say when something is due."""
+        """The timer fields of the state."""
         output = self.aggregation.output
         if isinstance(self.kind, Counts):
             timeout = (StateTimer("timeout", Clock.LOG, output),)
@@ -76,7 +76,7 @@ def windowing_of(
     emit_empty: bool,
     early: timedelta | None,
 ) -> tuple[Windowing, Output]:
-    """What `Stream.window` was given, and what comes out. Raises ApplicationError for what does not go together."""
+    """Checks the arguments of `Stream.window`; also returns its output. Raises ApplicationError if they conflict."""
     if not isinstance(kind, Ranges | Sessions | Counts | Ephemeral):
         raise ApplicationError(
             f"{owner}: {kind!r} is no kind of windows; expected bettong.tumbling(...), sliding(...), sessions(...),"

@@ -1,7 +1,7 @@
-"""Decimal numbers of so many digits: `Annotated[Decimal, bettong.Precision(18, 4)]`, Arrow's `decimal128(18, 4)`.
+"""Decimal numbers of a given precision: `Annotated[Decimal, bettong.Precision(18, 4)]`, Arrow's `decimal128(18, 4)`.
 
-In JSON they are text, `"12.5000"`: readers of JSON numbers round. Nothing is ever rounded here: what has more digits
-than the field is refused. The sign of zero is not kept.
+In JSON they are text, `"12.5000"`: readers of JSON numbers round. Nothing is ever rounded here: a number with more
+digits than the field is refused. The sign of zero is not kept.
 """
 
 import re
@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from bettong.errors import SchemaError
 from bettong.schema.form import Describe, Form, StatedType, UnfitValueError, each, shown, without_nulls
 
-# Arrow's: 38 digits in 128 bits, 76 in 256.
+# Arrow's limits: 38 digits in 128 bits, 76 in 256.
 DIGITS_MAX = 76
 _DIGITS_MAX_128 = 38
-# Significant digits that every float keeps.
+# Significant digits that every float preserves.
 _DIGITS_OF_FLOAT = 15
 _TEXT_CHARACTERS_MAX = 200
 _TEXT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -43,7 +43,7 @@ class Precision:
 
 @lru_cache(maxsize=1024)
 def _unit(digits: int, scale: int) -> tuple[Decimal, None, Context]:
-    """The last digit of a field, and a context that rounds nothing: what `quantize` takes."""
+    """Arguments of `quantize`: the unit of a field's last digit, and a context that refuses to round."""
     return Decimal((0, (1,), -scale)), None, Context(prec=digits, traps=[Inexact, InvalidOperation])
 
 
@@ -56,7 +56,7 @@ class DecimalForm(Form):
 
     @classmethod
     def of_annotation(cls, stated: StatedType) -> Self | None:
-        """See Form. Takes pydantic's `condecimal(max_digits=, decimal_places=)`, too."""
+        """See Form. Also accepts pydantic's `condecimal(max_digits=, decimal_places=)`."""
         if stated.plain is not Decimal:
             return None
         for mark in stated.marks:
@@ -101,7 +101,7 @@ class DecimalForm(Form):
         return list(array.to_pylist())
 
     def check(self, array: pa.Array) -> None:
-        """See Form. Arrow has compared the digits, but takes the lowest number of 128 bits for one of no digits."""
+        """See Form. Arrow has checked the digits, but considers the lowest 128-bit number to have none."""
         without_nulls(array, self.name)
         if not len(array):
             return
@@ -117,7 +117,7 @@ class DecimalForm(Form):
         return format(exact.copy_abs() if exact.is_zero() else exact, "f")
 
     def from_json(self, value: Any) -> Decimal:
-        """See Form. Takes numbers that no float has rounded, too."""
+        """See Form. Also accepts JSON numbers with few enough digits that no float has rounded them."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise UnfitValueError(f"expected the text of a decimal, got {shown(value)}")
         text = shown(value) if isinstance(value, int) else repr(value) if isinstance(value, float) else value
@@ -131,7 +131,7 @@ class DecimalForm(Form):
         return self._exact(read)
 
     def _exact(self, value: Any) -> Decimal:
-        """With all digits that the field has. Raises UnfitValueError for more."""
+        """The value with the scale of the field. Raises UnfitValueError for more digits."""
         if not isinstance(value, Decimal):
             raise UnfitValueError(f"{shown(value)} is no Decimal; give Decimal(str(value))")
         digits, scale = self.precision.digits, self.precision.scale

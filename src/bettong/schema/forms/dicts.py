@@ -1,4 +1,4 @@
-"""Values of one kind by text: `dict[str, T]`, Arrow's `map`, JSON's object, Postgres' `jsonb`. The order is kept."""
+"""Dicts of text keys: `dict[str, T]`, Arrow's `map`, JSON's object, Postgres' `jsonb`. The order is kept."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ _KEY = Field("key", Kind.TEXT, None, pa.string())
 
 @dataclass(frozen=True, slots=True)
 class DictForm(Form):
-    """Any number of values, each under a text of its own."""
+    """A dict of any length, with distinct text keys."""
 
     name = "dict"
     sql = ("jsonb", "json")

@@ -1,7 +1,7 @@
 """Members of an Enum: Arrow's `string`, and text in JSON.
 
-The text of a member is its value where the values of all members are text (a StrEnum), else its name. Which members
-there are is no part of a schema's fingerprint: a member may be added at any time, and removed when none is in the log.
+The text of a member is its value if the values of all members are text (a StrEnum), else its name. The members are no
+part of a schema's fingerprint: a member may be added at any time, and removed when the log holds none.
 """
 
 import json
@@ -23,7 +23,7 @@ _SHOWN_MEMBERS = 20
 
 @dataclass(frozen=True, slots=True)
 class EnumForm(Form):
-    """A class of members. `texts`: of all of them; a form `of_arrow` has no class, and each member is its text."""
+    """An Enum. `texts`: of all its members; a form `of_arrow` has no class, and each member is its text."""
 
     name = "enum"
     sql = ("text", "varchar")
@@ -121,5 +121,5 @@ def _texts(enum: type[Enum]) -> Mapping[Enum, str]:
 
 @lru_cache(maxsize=1024)
 def _members(form: EnumForm) -> Mapping[str, Any]:
-    """By text."""
+    """The members by text."""
     return dict(zip(form.texts, form.enum or form.texts, strict=True))

@@ -1,4 +1,4 @@
-"""Any JSON value: `bettong.Json`. In Arrow its text, in JSON itself, in Postgres `jsonb`.
+"""Any JSON value: `bettong.Json`. Its text in Arrow, itself in JSON, `jsonb` in Postgres.
 
 None, bools, ints, finite floats, text, lists, and dicts by text, to a depth of 64. Tuples come back as lists.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bettong.schema.form import Copier, ScalarForm, StatedType, UnfitValueError, each, shown, without_nulls
 
-# Deeper than anybody writes, and far from where Python's own parser ends.
+# Deeper than documents are, and far below the limit of Python's parser.
 DEPTH_MAX = 64
 
 
@@ -112,7 +112,7 @@ def _refuse_constant(word: str) -> Any:
 
 
 def _check(value: Any, depth: int) -> None:
-    """Raises UnfitValueError for what JSON does not have, or would give back as something else."""
+    """Raises UnfitValueError for a value that JSON does not have, or would read back as another one."""
     if value is None or isinstance(value, bool | int):
         return
     if isinstance(value, str):

@@ -18,7 +18,7 @@ from bettong.schema.values import array_of, check_array, values_of_array
 
 @dataclass(frozen=True, slots=True)
 class ListForm(Form):
-    """Any number of values, or `at_most` so many. `container`: what they come back in. Given may be either."""
+    """A list of any length, or of `at_most` so many items. `container`: the type read back; both types are accepted."""
 
     name = "list"
     sql = ("jsonb", "json")

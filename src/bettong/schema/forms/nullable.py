@@ -18,7 +18,7 @@ from bettong.schema.values import array_of, check_array, values_of_array
 
 @dataclass(frozen=True, slots=True)
 class NullableForm(Form):
-    """A field of another kind that may lack a value."""
+    """A field of another kind that may be None."""
 
     name = "optional"
     nullable = True
@@ -26,7 +26,7 @@ class NullableForm(Form):
 
     @classmethod
     def of_annotation(cls, stated: StatedType) -> Self | None:
-        """See Form. Marks of the union are marks of its type."""
+        """See Form. Marks of the union apply to its type."""
         annotation, marks, describe = stated
         if get_origin(annotation) not in (Union, types.UnionType):
             return None
@@ -66,7 +66,7 @@ class NullableForm(Form):
         return self.held.arrow_field.metadata or {}
 
     def arrow_field(self, name: str) -> pa.Field:
-        """See Form. Of the kind that it holds."""
+        """See Form. Its kind is that of the held field."""
         return pa.field(name, self.arrow, nullable=True, metadata=self.metadata)
 
     def copier(self) -> Copier | None:

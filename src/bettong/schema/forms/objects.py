@@ -1,4 +1,4 @@
-"""Objects in a field, of a class of the user's: Arrow's `struct`, JSON's object, Postgres' `jsonb`."""
+"""Objects of a user's class in a field: Arrow's `struct`, JSON's object, Postgres' `jsonb`."""
 
 import json
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ class ObjectForm(Form):
         return {field.name: json_value(field, getter(field.name)(value)) for field in self.fields}
 
     def from_json(self, value: Any) -> Any:
-        """See Form. A field with a default, or that may be None, may be left out; what else the object has is."""
+        """See Form. Fields with a default, and optional ones, may be missing; other members are ignored."""
         if not isinstance(value, dict):
             raise UnfitValueError(f"expected an object, got {shown(value)}")
         found = []
@@ -134,7 +134,7 @@ class ObjectForm(Form):
         return json.dumps(self.to_json(value), ensure_ascii=False, allow_nan=False)
 
     def _held(self, field: Field, record: RecordClass, values: Sequence[Any]) -> pa.Array:
-        """What objects have in a field."""
+        """The objects' values of a field."""
         try:
             own = list(map(record.getter(field.name), values))
         except record.unreadable:

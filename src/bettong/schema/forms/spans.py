@@ -1,4 +1,4 @@
-"""Where the values of containers begin and end in the one array that has those of all rows."""
+"""The bounds of each container's values in the one array of the values of all rows."""
 
 import json
 from bisect import bisect_right
@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from bettong.schema.form import UnfitValueError, shown
 
-# What Arrow's offsets hold; a frame is far smaller.
+# The greatest of Arrow's offsets; a frame is far smaller.
 _VALUES_MAX = 2**31 - 1
 
 
 class Spans:
-    """Of containers of the given sizes, one behind the other."""
+    """The bounds of containers of the given sizes, in order."""
 
     def __init__(self, containers: Sequence[Sized]) -> None:
         self._bounds = [0, *accumulate(map(len, containers))]
@@ -24,18 +24,18 @@ class Spans:
 
     @classmethod
     def of_offsets(cls, offsets: Sequence[int]) -> "Spans":
-        """Of containers that lie at these offsets."""
+        """The bounds of containers at these offsets."""
         spans = cls(())
         spans._bounds = [offset - offsets[0] for offset in offsets]
         return spans
 
     @property
     def offsets(self) -> pa.Array:
-        """As Arrow has them."""
+        """The bounds as Arrow's offsets."""
         return pa.array(self._bounds, pa.int32())
 
     def locate(self, error: UnfitValueError, step: Callable[[int, int], str]) -> None:
-        """Says which row a held value that raised is in. `step`: of its path, by its index among all and its own."""
+        """Sets an error's row to its container's. `step`: a step of its path, by its index among all and its own."""
         if error.row is not None:
             flat = error.row
             error.row = bisect_right(self._bounds, flat) - 1
@@ -48,7 +48,7 @@ def offsets_of(array: pa.Array) -> list[int]:
 
 
 def json_document(text: str) -> Any:
-    """The JSON in a cell. Raises UnfitValueError."""
+    """The JSON value in a cell. Raises UnfitValueError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

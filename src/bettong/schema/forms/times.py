@@ -6,7 +6,7 @@
 | `date`      | `date32`               | `"2026-11-24"`                  | `date`                     |
 | `timedelta` | `duration[us]`         | `"90.5s"`                       | `interval`                 |
 
-All have microseconds, as Python has. A datetime is an instant: it is read back in UTC, whatever zone it was given in.
+All have microsecond precision, as in Python. A datetime is an instant: it is read back in UTC, whatever zone it had.
 """
 
 import re
@@ -30,7 +30,7 @@ _US_MAX = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _US
 _DAY_MIN, _DAY_MAX = date.min.toordinal() - _FIRST_DAY, date.max.toordinal() - _FIRST_DAY
 _LENGTH_MIN, _LENGTH_MAX = -(2**63) + 1, 2**63 - 1
 
-# RFC 3339; digits behind the sixth must be zeros. A zone is needed.
+# RFC 3339; digits after the sixth must be zeros. A zone is required.
 _DATETIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,6})(0{0,12}))?(?:([Zz])|([+-]\d\d:\d\d))", re.ASCII
 )
@@ -40,14 +40,14 @@ _SECONDS = re.compile(r"(-?)(\d{1,14})(?:\.(\d{1,6})0{0,12})?s", re.ASCII)
 
 
 class _Counted(ScalarForm):
-    """Values that Arrow counts in a unit from a beginning."""
+    """Base of values that Arrow counts in a unit from an origin."""
 
-    # The least and the largest number that is one.
+    # The least and the greatest valid number.
     limits: tuple[int, int]
 
     @abstractmethod
     def number(self, value: Any) -> int:
-        """How many units a value is from the beginning. Raises UnfitValueError."""
+        """How many units a value is from the origin. Raises UnfitValueError."""
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""
@@ -92,7 +92,7 @@ class DatetimeForm(_Counted):
                 f"{shown(value)} has no time zone, so it names no instant; give it one: .replace(tzinfo=timezone.utc)"
                 " for UTC, datetime.now(timezone.utc) for now"
             )
-        # Of subclasses, such as pandas'.
+        # Subclasses, such as that of pandas, may have nanoseconds.
         if getattr(value, "nanosecond", 0):
             raise UnfitValueError(
                 f"{shown(value)} has nanoseconds, and a datetime has microseconds; round it, or use an int"

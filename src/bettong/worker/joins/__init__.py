@@ -1,1 +1,1 @@
-"""What joins mean: which messages are kept for partners, which are paired, and when one has none."""
+"""The semantics of joins: which messages are kept for partners, which are paired, and when one has none."""

@@ -1,10 +1,10 @@
 """`join_as_of`: the version of a table that was valid when a message happened.
 
-A message waits until the watermark is past its time: by then each version at or before it has come. Of versions, those
-are kept that a message which is not late may ask for: the latest one at or before the watermark, and all behind it.
+A message waits until the watermark is past its time: by then each version at or before it has arrived. The versions
+that a message which is not late may need are kept: the latest one at or before the watermark, and all later ones.
 
-A message that is late gets its pair at once if that version is still there. A version that is late is taken unless a
-later one at or before the watermark is there, for then no message can ask for it.
+A late message is paired at once if its version is still kept. A late version is kept unless there is a later one at or
+before the watermark, since then no message can need it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
-# Versions that a key may have which nobody can ask for, when no message comes for it: a timer for each would cost more.
+# Versions out of reach that a key may keep while no message arrives for it: a timer for each would cost more.
 SPARE_VERSIONS = 8
 
 
@@ -33,7 +33,7 @@ class AsOfJoin:
     def __init__(self, kind: AsOf, how: How) -> None:
         self._emits_alone = how == "left"
         self._tolerance_ns = kind.tolerance_ns
-        # Later ones are due beyond 64 bits.
+        # Later messages would be due beyond 64 bits.
         self._latest_ns = NEVER - 2 - (kind.tolerance_ns or 0)
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
@@ -66,17 +66,17 @@ class AsOfJoin:
             _check(at_ns, latest_ns)
             state = find(key)
             versions = state.versions if state is not None else []
-            if at_ns < reached_ns and self._is_of_no_use(versions, at_ns, reached_ns):
+            if at_ns < reached_ns and self._is_out_of_reach(versions, at_ns, reached_ns):
                 rows.late.append(row)
                 return
             if state is None:
                 state = create(key)
                 versions = state.versions
-            _put(versions, TimedMessage(at_ns, message))
+            _put_version(versions, TimedMessage(at_ns, message))
             if len(versions) > 1:
                 waiting = state.waiting
                 _forget_before(versions, min(reached_ns, waiting[0].at_ns) if waiting else reached_ns)
-            if state.due == NEVER and (due_ns := self._of_no_use_ns(versions)) < NEVER:
+            if state.due == NEVER and (due_ns := self._droppable_ns(versions)) < NEVER:
                 state.due = due_ns
                 timers.note(key, state)
 
@@ -93,7 +93,7 @@ class AsOfJoin:
         return sorted({at_ns, *times})
 
     def close(self, key: Any, state: AsOfState, at_ns: int) -> ClosedPairs:  # noqa: ARG002
-        """See KeyJoin. All that wait for this time happened just before it."""
+        """See KeyJoin. The messages that wait for this time have the event time just before it."""
         waiting, versions, pairs = state.waiting, state.versions, []
         stop = bisect_left(waiting, (at_ns,))
         for each in waiting[:stop]:
@@ -104,11 +104,11 @@ class AsOfJoin:
         _forget_before(versions, at_ns)
         if self._tolerance_ns is not None:
             del versions[: bisect_left(versions, (at_ns - self._tolerance_ns,))]
-        state.due = waiting[0].at_ns + 1 if waiting else self._of_no_use_ns(versions)
+        state.due = waiting[0].at_ns + 1 if waiting else self._droppable_ns(versions)
         return ClosedPairs(at_ns - 1, pairs)
 
     def _valid(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> TimedMessage | None:
-        """The version that was valid then; None if there is none, or that of an earlier time may be gone.
+        """The version that was valid then; None if there is none, or if an earlier version may have been dropped.
 
         `reached_ns`: the watermark, or that time where it is later.
         """
@@ -119,15 +119,15 @@ class AsOfJoin:
         is_old = tolerance_ns is not None and found.at_ns + tolerance_ns < reached_ns
         return None if is_old or found.at_ns > at_ns else found
 
-    def _is_of_no_use(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> bool:
-        """Whether nobody can ask for a version of that time any more."""
+    def _is_out_of_reach(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> bool:
+        """Whether no message that is not late can need a version of that time."""
         if self._tolerance_ns is not None and at_ns + self._tolerance_ns < reached_ns:
             return True
         index = bisect_left(versions, (reached_ns + 1,)) - 1
         return index >= 0 and versions[index].at_ns > at_ns
 
-    def _of_no_use_ns(self, versions: Sequence[TimedMessage]) -> int:
-        """When versions can be thrown away, if nothing comes until then: all, or all but the last one."""
+    def _droppable_ns(self, versions: Sequence[TimedMessage]) -> int:
+        """When versions can be dropped, all or all but the last one, if no message arrives until then."""
         if self._tolerance_ns is not None and versions:
             return versions[-1].at_ns + self._tolerance_ns + 1
         return versions[-1].at_ns if len(versions) > SPARE_VERSIONS else NEVER
@@ -139,12 +139,12 @@ def _check(at_ns: int, latest_ns: int) -> None:
 
 
 def beyond(at_ns: int) -> ValueError:
-    """Why a message of that time cannot be taken."""
+    """The error for a message of that time, which cannot be added."""
     return ValueError(f"its event time is {at_ns} ns: it is due after the year 2262")
 
 
-def _put(versions: list[TimedMessage], version: TimedMessage) -> None:
-    """Of versions of one time, the newest one in the log counts."""
+def _put_version(versions: list[TimedMessage], version: TimedMessage) -> None:
+    """Adds a version; of versions of one time, the last one in the log is kept."""
     if not versions or versions[-1].at_ns < version.at_ns:
         versions.append(version)
         return
@@ -154,6 +154,6 @@ def _put(versions: list[TimedMessage], version: TimedMessage) -> None:
 
 
 def _forget_before(versions: list[TimedMessage], at_ns: int) -> None:
-    """Nobody asks for a version of an earlier time: the last one at or before it stays."""
+    """Drops versions that only messages before that time need: the last one at or before it stays."""
     if len(versions) > 1 and versions[1].at_ns <= at_ns:
         del versions[: bisect_left(versions, (at_ns + 1,)) - 1]

@@ -1,4 +1,4 @@
-"""`join_as_of` over columns: what rows of a batch leave for later, and what time makes of it."""
+"""`join_as_of` over columns: keeps the rows of a batch, and pairs them when the watermark has passed them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from bettong.worker.joins.as_of_kernels import (
     close_keys,
     take_rows,
 )
-from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
+from bettong.worker.joins.column_join import AddedRows, FiredKeys, keep_messages
 from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.sides import sides_of
 from bettong.worker.state.join_table import AsOfTable
 
 
 class _Rows(NamedTuple):
-    """As `take_rows` takes them, by row; `of_right`: its side; `messages`: where it may be kept."""
+    """The argument of `take_rows`, by row; `of_right`: its side; `messages`: where it may be kept."""
 
     times: Array
     watermarks: Array
@@ -42,19 +42,19 @@ class _Rows(NamedTuple):
 
 
 class AsOfColumns:
-    """See ColumnJoin. What is kept is in `table`."""
+    """See ColumnJoin. Kept messages are in `table`."""
 
     def __init__(self, node: Joined, table: AsOfTable) -> None:
         assert isinstance(node.kind, AsOf)  # noqa: S101 - it is one
         self._table = table
         self._tolerance_ns = NEVER if node.kind.tolerance_ns is None else node.kind.tolerance_ns
         self._emits_alone = node.how == "left"
-        # Later ones are due beyond 64 bits.
+        # Later messages would be due beyond 64 bits.
         self._latest_ns = NEVER - 2 - (node.kind.tolerance_ns or 0)
         self._nothing = Columns.of_messages(node.sides[0], [])
 
-    def take(self, batch: Batch) -> TakenRows:
-        """See ColumnJoin. What is late gets its pair at once, where its version is still there."""
+    def add(self, batch: Batch) -> AddedRows:
+        """See ColumnJoin. A late message is paired at once, if its version is still kept."""
         columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         failures: list[tuple[int, str]] = []
@@ -68,10 +68,10 @@ class AsOfColumns:
             batch = batch.take(chosen)
             times, watermarks, of_right = (each[chosen] for each in (times, watermarks, of_right))
         slots = self._table.slots(batch)
-        # All versions, and messages of the stream that wait.
+        # Keeps all versions, and the messages of the stream that wait.
         messages = keep_messages(self._table.pool, sides_of(batch), of_right | (times >= watermarks))
         rows = _Rows(times, watermarks, of_right, messages)
-        marks, pairs, sooner, past = self._take(slots, rows)
+        marks, pairs, sooner, past = self._add_rows(slots, rows)
         self._table.note(sooner)
         late = np.flatnonzero(marks == LATE)
         if len(late):
@@ -82,10 +82,10 @@ class AsOfColumns:
             late, pairs[0] = chosen[late], chosen[pairs[0]]
         left = columns.of_side(pairs[0], is_right=False) if len(pairs[0]) else self._nothing
         made = PairColumns.of_left(pairs[0], left, versions, np.zeros(versions.length, np.bool_))
-        return TakenRows(made, late, failures)
+        return AddedRows(made, late, failures)
 
-    def _take(self, slots: Array, rows: _Rows) -> tuple[Array, Array, Array, Array]:
-        """What becomes of each row; rows and messages of pairs; slots that are due sooner; versions that are gone."""
+    def _add_rows(self, slots: Array, rows: _Rows) -> tuple[Array, Array, Array, Array]:
+        """The mark of each row; rows and versions of pairs; slots that are due sooner; versions to free."""
         table, count = self._table, len(slots)
         marks, sooner = np.full(count, TAKEN, np.uint8), np.empty(count, np.int32)
         pairs, past = np.empty((2, count), np.int64), np.empty(table.pool.sides[True].live, np.int64)
@@ -114,7 +114,7 @@ class AsOfColumns:
         return np.minimum(times, self._latest_ns) + 1
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
-        """See ColumnJoin. Who has waited gets the version of its time; versions that nobody can ask for are gone."""
+        """See ColumnJoin. Pairs waiting messages with the versions of their time; drops versions out of reach."""
         table = self._table
         slots, dues = table.take_slots_due(watermark_ns)
         if not len(slots):
@@ -128,7 +128,7 @@ class AsOfColumns:
         return fired
 
     def _fired(self, firings: Array, pairs: Array) -> FiredKeys:
-        """In order. The messages are still there."""
+        """The firings, sorted. Their messages must not have been freed."""
         messages, versions = self._table.pool.sides
         keys, dues = self._table.keys_at(firings[0]), firings[1]
         order = _in_order(keys, firings[2])
@@ -143,10 +143,10 @@ class AsOfColumns:
         return FiredKeys(keys[order], dues[order], dues[order] - 1, (made,))
 
     def _close(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[Array, Array, Array, Array]:
-        """Firings and pairs, see `close_keys`; messages that have waited, and versions that are gone."""
+        """Firings and pairs, see `close_keys`; messages that have waited, and versions to free."""
         table = self._table
         waiting, versions = (side.live for side in table.pool.sides)
-        # A key fires for each time of its messages, and before and behind these for its versions.
+        # A key fires for each time of its messages, and once before and once after these for its versions.
         firings = np.empty((3, waiting + 2 * len(slots)), np.int64)
         pairs, gone = (
             np.empty((3, waiting), np.int64),
@@ -173,16 +173,16 @@ class AsOfColumns:
         """See ColumnJoin."""
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
         for times in in_both_types(none):
-            self._take(slots, _Rows(times, none, np.empty(0, np.bool_), none))
+            self._add_rows(slots, _Rows(times, none, np.empty(0, np.bool_), none))
         self._close(slots, none, 0)
         self._table.try_without_rows()
 
 
 def _in_order(keys: Array, times: Array) -> Array:
-    """Firings by time, then by key; those of a key stay as they are."""
+    """The order of firings by time, then by key; stable within a key."""
     order = np.argsort(times, kind="stable")
     in_order = times[order]
-    # Of different times, or of one, one order is enough, which is faster.
+    # Where all times differ, or all are equal, one sort is enough, which is faster.
     if (in_order[1:] != in_order[:-1]).all():
         return order
     if in_order[0] == in_order[-1]:

@@ -1,10 +1,10 @@
-"""`join_as_of` over columns, as machine code: versions of a table are kept, and messages wait for the watermark.
+"""Kernels of `join_as_of` over columns: versions of a table are kept, and messages wait for the watermark.
 
-The same as `as_of` does with objects. What is kept: see `state.kept_pool`; the left side are messages that wait, the
-right one versions, of which no two have one time. Nobody asks for the number of a message.
+They do what `as_of` does with objects. Kept messages: see `state.kept_pool`; the left side holds messages that wait,
+the right one versions, of which no two have one time. The numbers of messages are not used.
 
-Numba compiles this when the library is first run, not for each application, so what differs is data. `tolerance_ns`:
-NEVER without one.
+Numba compiles this when the library is first run, not for each application, so what differs is passed as data.
+`tolerance_ns`: NEVER without one.
 """
 
 from typing import Any
@@ -34,12 +34,11 @@ from bettong.worker.state.kept_pool import (
 )
 
 WAITING, VERSIONS = SIDES, SIDES + SIDE_WORDS
-# What becomes of a row: it is kept, gets its pair at once, or is late.
+# Marks of a row: it is kept, is paired at once, or is late.
 TAKEN, AT_ONCE, LATE = range(3)
-# What `counts` counts: pairs, keys that are due sooner, versions that nobody can ask for, messages that have waited,
-# and firings.
+# Indexes of `counts`: pairs, keys that are due sooner, versions out of reach, messages that have waited, and firings.
 PAIRS, SOONER, PAST, WAITED, FIRINGS = range(5)
-# Of a pair without a version.
+# Stands for the version of a pair without one.
 NO_VERSION = -1
 
 
@@ -57,10 +56,10 @@ def take_rows(
     past: Any,
     counts: Any,
 ) -> Any:
-    """Takes rows in their order, from `start` on; returns the first for which there are too few entries.
+    """Adds rows in order, from `start` on; returns the first one for which there are too few entries.
 
     `rows`: by row time, watermark, side, and the row of its message. `marks`: set where one is not TAKEN. `pairs`:
-    filled with rows and messages of versions; `sooner`: with slots due sooner; `past`: with messages of versions gone.
+    filled with rows and messages of versions; `sooner`: with slots due sooner; `past`: with versions' messages to free.
     """
     times, watermarks, of_right, messages = rows
     entries = pool[0]
@@ -80,7 +79,7 @@ def take_rows(
                     pairs[0, counts[PAIRS]], pairs[1, counts[PAIRS]] = row, entries[found, MESSAGE]
                     counts[PAIRS] += 1
                 continue
-            if _is_of_no_use(entries, begin, end, at_ns, reached_ns, tolerance_ns):
+            if _is_out_of_reach(entries, begin, end, at_ns, reached_ns, tolerance_ns):
                 marks[row] = LATE
                 past[counts[PAST]] = messages[row]
                 counts[PAST] += 1
@@ -95,7 +94,7 @@ def take_rows(
                 asked_ns = min(asked_ns, entries[keys[slot, WAITING + FIRST], TIME])
             _forget_before(slot, asked_ns, keys, entries, past, counts)
             if keys[slot, DUE] == NEVER:
-                due_ns = _of_no_use_ns(slot, tolerance_ns, keys, entries)
+                due_ns = _droppable_ns(slot, tolerance_ns, keys, entries)
         else:
             _insert(slot, WAITING, at_ns, messages[row], keys, entries)
             due_ns = at_ns + 1
@@ -120,11 +119,11 @@ def close_keys(
     gone: Any,
     counts: Any,
 ) -> None:
-    """Keys that were due go on, until they are due later than that, or not any more.
+    """Fires keys that are due, until each is due later than `until_ns`, or has no timer.
 
-    `firings`: filled with slots, when each was due, and the latest time at which its key was so far. `pairs`: with
-    numbers of firings, messages, and those of their versions. `gone`: with messages that have waited, and those of
-    versions that nobody can ask for.
+    `firings`: filled with slots, when each was due, and the latest due time of its key so far. `pairs`: with numbers of
+    firings, messages, and those of their versions. `gone`: with messages that have waited, and those of versions out of
+    reach.
     """
     entries = pool[0]
     waited, past = gone
@@ -161,7 +160,7 @@ def close_keys(
             if keys[slot, WAITING + KEPT]:
                 due_ns = entries[keys[slot, WAITING + FIRST], TIME] + 1
             else:
-                due_ns = _of_no_use_ns(slot, tolerance_ns, keys, entries)
+                due_ns = _droppable_ns(slot, tolerance_ns, keys, entries)
         for side in range(2):
             shrink(slot, SIDES + SIDE_WORDS * side, keys, pool)
         keys[slot, DUE] = due_ns
@@ -177,7 +176,7 @@ def _after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
 
 @inlined
 def _valid(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any) -> Any:
-    """The version that was valid then; NO_VERSION if there is none, or that of an earlier time may be gone."""
+    """The version that was valid then; NO_VERSION if there is none, or if an earlier version may have been dropped."""
     found = _after(entries, begin, end, reached_ns) - 1
     if found < begin or entries[found, TIME] < reached_ns - tolerance_ns or entries[found, TIME] > at_ns:
         return NO_VERSION
@@ -185,15 +184,17 @@ def _valid(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tole
 
 
 @inlined
-def _is_of_no_use(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any) -> Any:
-    """Whether nobody can ask for a version of that time any more."""
+def _is_out_of_reach(
+    entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any
+) -> Any:
+    """Whether no message that is not late can need a version of that time."""
     found = _after(entries, begin, end, reached_ns) - 1
     return at_ns < reached_ns - tolerance_ns or (found >= begin and entries[found, TIME] > at_ns)
 
 
 @inlined
-def _of_no_use_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
-    """When versions can be thrown away, if nothing comes until then: all, or all but the last one."""
+def _droppable_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
+    """When versions can be dropped, all or all but the last one, if no message arrives until then."""
     kept = keys[slot, VERSIONS + KEPT]
     if kept == 0 or (tolerance_ns == NEVER and kept <= SPARE_VERSIONS):
         return NEVER
@@ -203,7 +204,7 @@ def _of_no_use_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
 
 @inlined
 def _insert(slot: Any, side: Any, at_ns: Any, message: Any, keys: Any, entries: Any) -> None:
-    """Behind all of that side which are not later; there is room."""
+    """Inserts an entry behind all of that side that are not later. There must be room."""
     first = keys[slot, side + FIRST]
     at = first + keys[slot, side + KEPT]
     if at > first and entries[at - 1, TIME] > at_ns:
@@ -216,7 +217,7 @@ def _insert(slot: Any, side: Any, at_ns: Any, message: Any, keys: Any, entries: 
 def _put_version(
     slot: Any, at_ns: Any, message: Any, keys: Any, entries: Any, past: Any, counts: Any
 ) -> None:
-    """Of versions of one time, the newest one in the log counts."""
+    """Adds a version; of versions of one time, the last one in the log is kept."""
     first = keys[slot, VERSIONS + FIRST]
     end = first + keys[slot, VERSIONS + KEPT]
     if end > first and entries[end - 1, TIME] >= at_ns:
@@ -231,7 +232,7 @@ def _put_version(
 
 @inlined
 def _forget_before(slot: Any, at_ns: Any, keys: Any, entries: Any, past: Any, counts: Any) -> None:
-    """Nobody asks for a version of an earlier time: the last one at or before it stays."""
+    """Drops versions that only messages before that time need: the last one at or before it stays."""
     first = keys[slot, VERSIONS + FIRST]
     end = first + keys[slot, VERSIONS + KEPT]
     if end - first > 1 and entries[first + 1, TIME] <= at_ns:
@@ -240,7 +241,7 @@ def _forget_before(slot: Any, at_ns: Any, keys: Any, entries: Any, past: Any, co
 
 @inlined
 def _drop_first(slot: Any, until: Any, keys: Any, entries: Any, past: Any, counts: Any) -> None:
-    """The versions before that entry are gone."""
+    """Drops the versions before that entry."""
     first = keys[slot, VERSIONS + FIRST]
     for each in range(first, until):
         past[counts[PAST]] = entries[each, MESSAGE]

@@ -1,4 +1,4 @@
-"""What a join does with the rows of a batch at once, whichever kind it is."""
+"""The interface of joins that process the rows of a batch at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.state.kept_pool import KeptPool
 
 
-class TakenRows(NamedTuple):
-    """What the rows of a batch make. `late`: rows that were; `failures`: rows that could not be taken, and why.
+class AddedRows(NamedTuple):
+    """The result of adding a batch. `late`: the late rows; `failures`: rows that could not be added, and why.
 
     `partly_late`: how many were late for some of their windows.
     """
@@ -28,9 +28,9 @@ class TakenRows(NamedTuple):
 
 
 class FiredKeys(NamedTuple):
-    """Keys that were due, by time, then by key; when each was, and the event time of what it gives.
+    """Firings, by time, then by key: the key, when it was due, and the event time of its results.
 
-    The rows of `pairs`, which come in parts: which of these it was. `refused`: those that give nothing, and why.
+    `rows` of `pairs`, which come in parts, are indexes of firings. `refused`: the firings without results, and why.
     """
 
     keys: Array
@@ -43,24 +43,24 @@ class FiredKeys(NamedTuple):
 class ColumnJoin(Protocol):
     """The join of all keys of a partition. A row of a batch is one of SidedColumns."""
 
-    def take(self, batch: Batch) -> TakenRows:
-        """Takes rows in their order."""
+    def add(self, batch: Batch) -> AddedRows:
+        """Adds the rows in order."""
 
     def soonest_due(self, times: Array) -> Array:
         """See Operator."""
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
-        """Closes all that is due by that watermark. None where nothing comes of it.
+        """Fires all keys that are due by that watermark. None where that has no results.
 
-        `reports_all`: not only where something does.
+        `reports_all`: reports firings without results, too.
         """
 
     def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        """Runs all kernels over no rows, so that they are compiled before the first message arrives."""
 
 
 def keep_messages(pool: KeptPool, columns: SidedColumns, are_kept: Array) -> Array:
-    """By row that is kept, where its message is from now on; 0 for the others."""
+    """Stores the messages of rows that are kept. By row, where its message is; 0 for the others."""
     messages, of_right = np.zeros(columns.length, np.int64), columns.of_right
     for is_right, kept in enumerate(pool.sides):
         own = np.flatnonzero((of_right == is_right) & are_kept)

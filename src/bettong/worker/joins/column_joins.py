@@ -1,4 +1,4 @@
-"""Compiled joins, by their kind: which table each has, and what it does with rows."""
+"""Compiled joins, by their kind: the table of each, and its ColumnJoin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ColumnTable: TypeAlias = JoinTable | LatestTable | PaneTable
 
 
 def column_table(node: Joined, key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None]) -> ColumnTable:
-    """Nothing kept. `key`: its kind and type, and its fields where it is a tuple. Raises ApplicationError."""
+    """An empty table. `key`: its kind and type, and its fields where it is a tuple. Raises ApplicationError."""
     if isinstance(node.kind, Latest):
         return LatestTable(node, key)
     if isinstance(node.kind, InWindow):
@@ -36,7 +36,7 @@ def column_table(node: Joined, key: tuple[Kind, np.dtype[Any], tuple[Field, ...]
 
 
 def column_join(node: Joined, table: ColumnTable, deletes: Deletes | None = None) -> ColumnJoin:
-    """That of a compiled join. `deletes`: see LatestColumns."""
+    """The ColumnJoin of a compiled join. `deletes`: see LatestColumns."""
     if isinstance(table, LatestTable):
         return LatestColumns(node, table, deletes)
     if isinstance(table, AsOfTable):

@@ -23,9 +23,9 @@ class WindowJoin:
         self._left_emits_alone, self._right_emits_alone = how in ("left", "outer"), how in ("right", "outer")
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
-        """See KeyJoin. A window gives nothing before it is over."""
+        """See KeyJoin. A window has no results before it is over."""
         del pair
-        add = self._windows.adder(rows, states, _nothing)
+        add = self._windows.adder(rows, states, _no_early_result)
 
         def add_of(row: int, key: Any, message: Any, *, is_right: bool) -> None:
             add(row, key, (is_right, message))
@@ -37,12 +37,12 @@ class WindowJoin:
         return self._windows.soonest_due(times)
 
     def due_ns(self, state: Any, at_ns: int, until_ns: int) -> Sequence[int]:  # noqa: ARG002
-        """See KeyJoin. A window says when the next one is over; a session that has grown is not."""
+        """See KeyJoin. Only this timer: closing a window sets the next one. None for a session that has grown."""
         has_grown = isinstance(self._windows, SessionWindows) and self._windows.has_grown(state, at_ns)
         return () if has_grown else (at_ns,)
 
     def close(self, key: Any, state: Any, at_ns: int) -> ClosedPairs:
-        """See KeyJoin. The pairs of a window are made one by one, for they may be many."""
+        """See KeyJoin. The pairs of a window are made one by one, since there may be many."""
         closed = self._windows.close(key, state, "due", at_ns)
         return ClosedPairs(
             closed.at_ns, (pair for gathered in closed.results for pair in self._pairs(*gathered))
@@ -57,5 +57,5 @@ class WindowJoin:
             yield from ((None, right) for right in rights)
 
 
-def _nothing(result: Any, row: int) -> None:
+def _no_early_result(result: Any, row: int) -> None:
     raise AssertionError(f"row {row} gave {result!r} before its window was over")

@@ -10,7 +10,7 @@ from bettong.worker.joins.within import WithinJoin
 
 
 def key_join(node: Joined) -> KeyJoin:
-    """That of all keys of one partition, of which nothing is kept yet."""
+    """The join of all keys of one partition, which keeps no messages yet."""
     kind, how = node.kind, node.how
     if isinstance(kind, Within):
         return WithinJoin(kind, how)

@@ -1,4 +1,4 @@
-"""What became of messages of a join that came late: counted, and kept for the streams of late messages."""
+"""Late messages of a join: counted, and kept for the streams of late messages."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from bettong.worker.joins.sides import sides_of
 
 
 class LateSides:
-    """`late`, `partly_late`: how many messages were, since somebody set these to 0.
+    """`late`, `partly_late`: how many messages were, since the caller last set these to 0.
 
-    `rows`, `partly_late_rows`: the same, for a row is one.
+    `rows`, `partly_late_rows`: the same numbers, since each row is one message.
     """
 
     def __init__(self) -> None:
         self.late = self.partly_late = self.rows = self.partly_late_rows = 0
-        # By side: its late rows, where somebody wants them.
+        # By side, its late rows, where a stream reads them.
         self._batches: dict[bool, list[Batch]] = {}
 
     def keep(self, *, is_right: bool) -> None:
-        """The late messages of that side are wanted."""
+        """Makes `note` keep the late messages of that side."""
         self._batches[is_right] = []
 
     def note(self, batch: Batch, late: Sequence[int] | Array, partly_late: int = 0) -> None:
-        """These rows of a batch of SidedColumns were late, and so many partly."""
+        """Records rows of a batch of SidedColumns as late, and so many as partly late."""
         self.late += len(late)
         self.partly_late += partly_late
         self.rows += len(late)
@@ -42,6 +42,6 @@ class LateSides:
                 found.append(batch.derived(columns.of_side(own, is_right=is_right), own))
 
     def take(self, *, is_right: bool) -> list[Batch]:
-        """Those of a side since this was last asked."""
+        """Removes and returns the late messages of a side that were kept so far."""
         late, self._batches[is_right] = self._batches[is_right], []
         return late

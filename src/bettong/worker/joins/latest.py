@@ -1,4 +1,4 @@
-"""`join_latest`: the newest message of a table, in the log's order."""
+"""`join_latest`: pairs a message with the newest one of a table, in the order of the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bettong.worker.windows.window_rows import WindowRows
 
 
 class LatestJoin:
-    """See KeyJoin. Nothing is ever due to it, or late."""
+    """See KeyJoin. It has no timers and no late messages."""
 
     def __init__(self, kind: Latest, how: How) -> None:
         self._deletes = kind.deletes

@@ -1,4 +1,4 @@
-"""`join_latest` over columns: what the rows of a batch find in the table, and what they leave there."""
+"""`join_latest` over columns: the rows of a batch look up the table's messages, and update them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bettong.application.joins.joined import Joined
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import TakenRows
+from bettong.worker.joins.column_join import AddedRows
 from bettong.worker.joins.latest_kernels import (
     DELETES,
     ENDED,
@@ -26,12 +26,12 @@ from bettong.worker.joins.pair_columns import PairColumns, interleaved
 from bettong.worker.joins.sides import SidedColumns, sides_of
 from bettong.worker.state.latest_table import NONE, LatestTable
 
-# The rows of a batch of the table's messages that delete, and those that it could not be asked of, and why.
+# Of a batch of the table's messages: the rows that delete, and the rows for which the predicate failed, and why.
 Deletes = Callable[[Batch], tuple[Array, Sequence[tuple[int, str]]]]
 
 
 class LatestColumns:
-    """See ColumnJoin. Nothing is ever due to it, or late. `deletes`: None where no message does."""
+    """See ColumnJoin. It has no timers and no late rows. `deletes`: None where no message deletes."""
 
     def __init__(self, node: Joined, table: LatestTable, deletes: Deletes | None) -> None:
         self._table = table
@@ -39,22 +39,22 @@ class LatestColumns:
         self._emits_alone = node.how == "left"
         self._nothing = Columns.of_messages(node.sides[0], [])
 
-    def take(self, batch: Batch) -> TakenRows:
+    def add(self, batch: Batch) -> AddedRows:
         """See ColumnJoin."""
         columns = sides_of(batch)
         of_right = columns.of_right
         left, right = np.flatnonzero(~of_right), np.flatnonzero(of_right)
         does = np.where(of_right, RENEWS, FINDS).astype(np.uint8)
-        failures = self._judge(batch, right, does)
+        failures = self._mark_deletions(batch, right, does)
         slots = self._slots(batch, left, right)
         found = np.empty(len(slots), np.int64)
         look_up(slots, does, self._table.held, found)
         pairs = self._pairs(columns, left, slots, found)
-        self._settle(columns, right, slots)
-        return TakenRows(pairs, np.empty(0, np.int64), failures)
+        self._update_table(columns, right, slots)
+        return AddedRows(pairs, np.empty(0, np.int64), failures)
 
-    def _judge(self, batch: Batch, right: Array, does: Array) -> Sequence[tuple[int, str]]:
-        """Says in `does` which messages of the table delete; returns those of which it is not known, and why."""
+    def _mark_deletions(self, batch: Batch, right: Array, does: Array) -> Sequence[tuple[int, str]]:
+        """Sets in `does` which messages of the table delete; returns those for which that failed, and why."""
         if self._deletes is None or not len(right):
             return ()
         columns = sides_of(batch)
@@ -76,7 +76,7 @@ class LatestColumns:
         return slots
 
     def _pairs(self, columns: SidedColumns, left: Array, slots: Array, found: Array) -> PairColumns:
-        """Rows of the stream with what they found, and those that found nothing where these count."""
+        """Rows of the stream with the messages that they found; in a left join also those that found none."""
         rows = left if self._emits_alone else left[found[left] != NONE]
         alone = found[rows] == NONE
         of_stream = columns.of_side(rows, is_right=False) if len(rows) else self._nothing
@@ -84,7 +84,7 @@ class LatestColumns:
         return PairColumns.of_left(rows, of_stream, of_table, alone)
 
     def _of_table(self, columns: SidedColumns, slots: Array, found: Array) -> Columns:
-        """The messages of these slots, each as it was when a row found it; any one where it found none."""
+        """The messages of these slots, each as it was when a row found it; an arbitrary one where it found none."""
         of_batch = np.flatnonzero(found > NONE)
         if not len(of_batch):
             return self._table.at(slots)
@@ -94,8 +94,8 @@ class LatestColumns:
             (kept, self._table.at(slots[kept])),
         )
 
-    def _settle(self, columns: SidedColumns, right: Array, slots: Array) -> None:
-        """The table has the newest messages now, and no key without one."""
+    def _update_table(self, columns: SidedColumns, right: Array, slots: Array) -> None:
+        """Stores the newest messages in the table, and drops keys without one."""
         if not len(right):
             return
         renewed, dropped = np.empty(len(right), np.int64), np.empty((2, len(right)), np.int32)

@@ -1,7 +1,7 @@
-"""`join_latest` over columns, as machine code: who finds which message of the table.
+"""Kernels of `join_latest` over columns: which message of the table each row finds.
 
-Each slot of the table says in `held` where its message is: in its record (KEPT), or in the row before that number of
-the batch which is at work; NONE without one. Numba compiles this when the library is first run, not for each
+`held` says for each slot of the table where its message is: in its record (KEPT), or, for a number, in the row before
+that number of the current batch; NONE without one. Numba compiles this when the library is first run, not for each
 application.
 """
 
@@ -13,18 +13,19 @@ from bettong.machine_code import kernel
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state.latest_table import KEPT, NONE
 
-# What a row does: a message of the stream finds one, one of the table renews it, deletes it, or could not be judged.
+# What a row does: a message of the stream looks one up; one of the table renews it, deletes it, or its predicate
+# failed.
 FINDS, RENEWS, DELETES, FAILED = range(4)
-# What `counts` counts: rows whose messages are the table's now, slots whose messages are deleted, and slots that never
+# Indexes of `counts`: rows whose messages become the table's, slots whose messages are deleted, and slots that never
 # had one.
 RENEWED, ENDED, UNKNOWN = range(3)
-# In `held` while a batch is at work: the message was deleted, or the slot is noted already.
+# In `held` during a batch: the message was deleted, or the slot is recorded already.
 _DELETED, _NOTED = -2, -3
 
 
 @kernel
 def look_up(slots: Any, does: Any, held: Any, found: Any) -> None:
-    """By row, in their order. `found`: filled with what the slot held, for rows that look up."""
+    """Goes through the rows in order. `found`: filled with `held` of the slot, for rows that look up."""
     is_large, count = 8 * len(held) > CACHED_BYTES, np.uint64(len(slots))
     for row in range(count):
         if is_large and row + AHEAD < count and slots[row + AHEAD] >= 0:
@@ -43,10 +44,10 @@ def look_up(slots: Any, does: Any, held: Any, found: Any) -> None:
 
 @kernel
 def settle(slots: Any, rows: Any, held: Any, renewed: Any, dropped: Any, counts: Any) -> None:
-    """Behind the last row of a batch; `rows`: those of the table, whose slots are known.
+    """Called after the last row of a batch. `rows`: those of the table, which all have slots.
 
-    `renewed`: filled with the rows whose messages are the newest of their slots. `dropped`: with slots that have none
-    any more, and with those that never had one.
+    `renewed`: filled with the rows whose messages are the newest of their slots. `dropped`: with slots whose message
+    was deleted, and with those that never had one.
     """
     for index in range(len(rows)):
         slot = np.uint64(slots[rows[index]])

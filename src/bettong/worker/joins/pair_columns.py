@@ -13,7 +13,7 @@ from bettong.worker.kernel import BOTH, RIGHT_LACKS
 class PairColumns(NamedTuple):
     """Pairs of messages: by pair the row that made it, in rising order, and the messages of both sides.
 
-    `lacks`: which of these there is, see `kernel.BOTH`. Where there is no message, its values mean nothing.
+    `lacks`: which of these exist, see `kernel.BOTH`. Where a message does not, its values mean nothing.
     """
 
     rows: Array
@@ -23,15 +23,15 @@ class PairColumns(NamedTuple):
 
     @classmethod
     def of_left(cls, rows: Array, left: Columns, right: Columns, alone: Array) -> PairColumns:
-        """Those of messages of the left side. `alone`: by pair, whether it has no right one."""
+        """Pairs of messages of the left side. `alone`: by pair, whether it has no right message."""
         return cls(rows, left, right, np.where(alone, RIGHT_LACKS, BOTH).astype(np.uint8))
 
     def take(self, pairs: Array) -> PairColumns:
-        """Some of them."""
+        """Some of the pairs."""
         return PairColumns(self.rows[pairs], self.left.take(pairs), self.right.take(pairs), self.lacks[pairs])
 
 
 def interleaved(one: tuple[Array, Columns], other: tuple[Array, Columns]) -> Columns:
-    """Messages of two origins as one: of each, the indexes that its messages have in it, and these."""
+    """Merges messages of two origins: of each, the indexes of its messages in the result, and the messages."""
     columns = Columns.concatenated(one[1].schema, [one[1], other[1]])
     return columns.take(np.argsort(np.concatenate([one[0], other[0]])))

@@ -1,4 +1,4 @@
-"""What panes keep for a join: lists of the messages of both sides, as words. From columns to words and back."""
+"""The words that panes keep for a join: lists of the messages of both sides, loaded from columns and read back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bettong.worker.windows.value_words import raw_words, values_in, words_for
 
 
 class ListedMessages(NamedTuple):
-    """Messages of one side, window after window, and how many each window has. Behind them is one of zeros."""
+    """Messages of one side, window by window, and how many each window has. The last message is one of zeros."""
 
     columns: Columns
     counts: Array
@@ -29,11 +29,11 @@ class PaneMessages:
     """See PaneWords."""
 
     def __init__(self, sides: tuple[Schema, Schema]) -> None:
-        """`sides`: what their messages are, whose fields are of fixed widths."""
+        """`sides`: the schemas of their messages, whose fields have fixed widths."""
         self._sides = sides
         self.words = 2 * PANE_WORDS
         left_words, right_words = (sum(map(words_for, schema.fields)) for schema in sides)
-        # Of each side a row says which messages are of it.
+        # The first row of each side says which messages belong to it.
         kinds = [[0, 0, left_words, LISTED], [PANE_WORDS, 1 + left_words, right_words, LISTED]]
         self._rows = left_words + right_words + 2
         self.folds = Folds(
@@ -66,7 +66,7 @@ class PaneMessages:
         return left, right
 
     def shown(self, words: Array, items: Array) -> list[Any]:
-        """What plain Python keeps of a window: see `Gathered`. `words`, `items`: see WindowWords."""
+        """The messages of a window as plain Python keeps them: see `Gathered`. `words`, `items`: see WindowWords."""
         sides = self.listed(WindowWords(words.reshape(1, -1), items))
         return [each.columns.slice(0, each.columns.length - 1).messages() for each in sides]
 
@@ -83,7 +83,7 @@ def _listed(schema: Schema, kind: Array, words: Array, items: Array) -> ListedMe
 
 
 def _positions(schema: Schema) -> Iterator[tuple[Field, slice]]:
-    """By field, where its words are in an item, behind the number."""
+    """By field, the position of its words in an item, whose first word is the number."""
     start = 1
     for field in schema.fields:
         stop = start + words_for(field)

@@ -1,4 +1,4 @@
-"""How far from a message of `join_within` its partners are, and how long it is kept for them: see `within`."""
+"""How far from a message of `join_within` its partners may be, and how long it is kept for them: see `within`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bettong.frames.columns import Array
 
 
 class Reach(NamedTuple):
-    """Of a side: how much later than a message its partners are, at least and at most; for how long it is kept.
+    """The reach of a side: how much later than a message its partners are, least and most; how long it is kept.
 
     `emits_alone`: whether a message without a partner is a result.
     """
@@ -24,18 +24,18 @@ class Reach(NamedTuple):
 
 
 class Reaches(NamedTuple):
-    """Of both sides. `latest_ns`: of later messages the bounds lie beyond 64 bits."""
+    """The reaches of both sides. `latest_ns`: the bounds of later messages lie beyond 64 bits."""
 
     left: Reach
     right: Reach
     latest_ns: int
 
     def of_side(self, *, is_right: bool) -> Reach:
-        """That of one of them."""
+        """The reach of one side."""
         return self.right if is_right else self.left
 
     def soonest_due(self, times: Array) -> Array:
-        """See Operator. Where pairs alone count, nobody sees when a message is thrown away."""
+        """See Operator. NEVER for an inner join: when it drops a message makes no result."""
         found = np.full(len(times), NEVER, np.int64)
         known = np.minimum(times, self.latest_ns)
         for each in (self.left, self.right):
@@ -45,7 +45,7 @@ class Reaches(NamedTuple):
 
 
 def reaches(kind: Within, how: How) -> Reaches:
-    """Those of a join."""
+    """The reaches of a join."""
     left, right = (
         Reach(first_ns, last_ns, max(0, last_ns) if emits_alone else last_ns, emits_alone)
         for (first_ns, last_ns), emits_alone in (

@@ -45,17 +45,17 @@ class SidedColumns(Columns):
             iter(self.of_side(np.flatnonzero(of_right == is_right), is_right=is_right))
             for is_right in (False, True)
         ]
-        # No generator: what a class raises when an object of it is made must not end the others.
+        # Not a generator, which would end at the first object whose class raises when it is made.
         return map(next, [sides[is_right] for is_right in of_right.tolist()])
 
     def of_side(self, rows: Array, *, is_right: bool) -> Columns:
-        """Different rows, all of one side and in their order, as columns of it."""
+        """Distinct rows of one side, in ascending order, as columns of that side."""
         found = self.right if is_right else self.left
         assert found is not None  # noqa: S101 - it has these rows
         return found if len(rows) == found.length else self.messages_of(rows, is_right=is_right)
 
     def messages_of(self, rows: Array, *, is_right: bool) -> Columns:
-        """The same for rows in any order, which may come several times."""
+        """The same for rows in any order, also repeated ones."""
         found = self.right if is_right else self.left
         assert found is not None  # noqa: S101 - it has these rows
         return found.take(self.rows[rows] - (self._right_begins if is_right else 0))
@@ -80,7 +80,7 @@ class StreamReads:
     streams: tuple[str, ...]
 
     def arriving(self, flows: Mapping[str, Batch]) -> Sequence[Batch]:
-        """Their rows, by message. `flows`: the rows of each stream."""
+        """The rows of these streams, by message. `flows`: the rows of each stream."""
         return Batch.merged([flows[stream] for stream in self.streams if stream in flows])
 
 

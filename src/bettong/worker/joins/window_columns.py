@@ -1,4 +1,4 @@
-"""`join_window` over columns: rows go into panes as they do in compiled windows, and what is over gives its pairs."""
+"""`join_window` over columns: rows go into panes as in compiled windows, and windows that are over make pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bettong.application.joins.kinds import How, InWindow, alone_sides
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.firing_bounds import too_many
-from bettong.worker.joins.column_join import FiredKeys, TakenRows
+from bettong.worker.joins.column_join import AddedRows, FiredKeys
 from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.pane_messages import ListedMessages, PaneMessages
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
@@ -19,7 +19,7 @@ from bettong.worker.windows.accumulators import WindowWords
 from bettong.worker.windows.compiled_kinds import spanning_windows
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE
 
-# Pairs that are columns at once: some megabytes, however many messages meet in a window.
+# Pairs made as columns at a time: some megabytes, however many messages a window has.
 _PAIRS_MAX = 65_536
 
 
@@ -35,8 +35,8 @@ class WindowColumns:
         assert left is not None and right is not None  # noqa: S101, PT018 - it has both
         self._no_pairs = PairColumns(none, left, right, none.astype(np.uint8))
 
-    def take(self, batch: Batch) -> TakenRows:
-        """See ColumnJoin. A window gives nothing before it is over."""
+    def add(self, batch: Batch) -> AddedRows:
+        """See ColumnJoin. A window has no results before it is over."""
         marks = self._windows.add(batch, {})
         late = beyond = np.empty(0, np.int64)
         partly_late = 0
@@ -45,11 +45,11 @@ class WindowColumns:
             partly_late = int(np.count_nonzero(marks == PARTLY_LATE))
         times = batch.event_times()
         failures = [(row, self._windows.beyond(times[row])) for row in beyond.tolist()]
-        return TakenRows(self._no_pairs, late, failures, partly_late)
+        return AddedRows(self._no_pairs, late, failures, partly_late)
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:  # noqa: ARG002 - it always does
         """See ColumnJoin. Each key fires once for each of its windows."""
-        # Nothing of these goes by the log clock.
+        # None of these timers follows the log clock.
         closed = self._windows.close(0, watermark_ns)
         if closed is None:
             return None
@@ -65,7 +65,7 @@ class WindowColumns:
         self._messages.listed(nothing)
 
     def _pairs(self, left: ListedMessages, right: ListedMessages) -> Iterator[PairColumns]:
-        """Window after window each message of the left side with all of the right one, or alone."""
+        """Window by window, pairs each message of the left side with all of the right one, or none."""
         lefts, rights = left.counts, right.counts
         counts = lefts * rights
         if self._left_emits_alone:
@@ -87,7 +87,7 @@ class WindowColumns:
 
 
 def _of_windows(side: ListedMessages, rows: Array, numbers: Array) -> Columns:
-    """The so many-th message of each of these windows; the one of zeros for a window that has none."""
+    """The message of each of these windows at its number; the message of zeros for a window without any."""
     starts = np.cumsum(side.counts) - side.counts
     last = side.columns.length - 1
     return side.columns.take(np.where(side.counts[rows] > 0, starts[rows] + numbers, last))

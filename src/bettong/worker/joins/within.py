@@ -1,17 +1,17 @@
 """`join_within`: pairs whose event times are near each other.
 
-A message of event time t has its partners from `t + first` to `t + last`; which these are depends on its side. It is
-kept until the watermark is past `t + last`. So what a message at t finds is, of a partner's reach that ends at
-`p - first`, what is not before the watermark: from `max(t, watermark) + first` to `t + last`. Where that is empty,
-nothing that could be its partner may be kept any more, and it is late. One that finds no partner, and whose own reach
-is over when it comes, stays alone: it is a result at once.
+A message of event time t has its partners from `t + first` to `t + last`; the two bounds depend on its side. It is kept
+until the watermark is past `t + last`. A partner at p is kept until the watermark is past `p - first`, so a message at
+t finds partners from `max(t, watermark) + first` to `t + last`. Where that range is empty, all its possible partners
+may have been dropped, and it is late. A message that finds no partner, and whose own reach is over when it arrives,
+stays alone: it is a result at once.
 
-This is asked of the times themselves. So it does not matter when what is past is thrown away, which happens once while
-a message is kept, not once for each.
+This is decided by event times alone. So it does not matter when past messages are dropped, which happens for many at a
+time.
 
 A message that may be a result alone is kept until the watermark is past its own time, too. Its reach may end before
-that, but the watermark by which it is judged is no measure then: of messages that are not late it hangs on how frames
-are cut.
+that, but the watermark then is not a fact to decide by: for messages that are not late it depends on how they were
+batched into frames.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
 _by_number = attrgetter("number")
-# Half the time of the class's own constructor, which is Python.
+# Takes half the time of the class's own constructor, which is Python.
 _held = partial(tuple.__new__, KeptMessage)
 
 
@@ -89,7 +89,7 @@ class WithinJoin:
                     else:
                         pair(message, partner[2], row)
                 if partners and partner_emits_alone:
-                    _pair_off(state.left_alone if is_right else state.right_alone, partners)
+                    _remove_paired(state.left_alone if is_right else state.right_alone, partners)
             is_alone = emits_alone and not partners
             if kept_until_ns < reached_ns:
                 if is_alone:
@@ -118,7 +118,7 @@ class WithinJoin:
         return self._reaches.soonest_due(times)
 
     def due_ns(self, state: WithinState, at_ns: int, until_ns: int) -> Sequence[int]:
-        """See KeyJoin. A time comes twice where messages of both sides are known to stay alone."""
+        """See KeyJoin. A time occurs twice where messages of both sides turn out to stay alone at it."""
         if not isinstance(state, OuterState):
             return (at_ns,)
         times: list[int] = []
@@ -127,7 +127,7 @@ class WithinJoin:
         return sorted(times if at_ns in times else [at_ns, *times])
 
     def close(self, key: Any, state: WithinState, at_ns: int) -> ClosedPairs:  # noqa: ARG002
-        """See KeyJoin. The left side first; then the right one, which is due again."""
+        """See KeyJoin. The left side fires first; the right one next, since the state is due again."""
         pairs: list[tuple[Any, Any]] = []
         for is_right, kept_ns in enumerate(self._kept_ns):
             own = state.right if is_right else state.left
@@ -146,7 +146,7 @@ class WithinJoin:
         return ClosedPairs(at_ns - 1, pairs)
 
     def _next_due_ns(self, state: WithinState) -> int:
-        """When the first message is known to stay alone; else when the last one can be thrown away."""
+        """When the first message turns out to stay alone; without such, when the last one can be dropped."""
         ends, alone_ends = [], []
         for is_right, kept_ns in enumerate(self._kept_ns):
             if own := state.right if is_right else state.left:
@@ -159,12 +159,12 @@ class WithinJoin:
 
 
 def beyond(at_ns: int) -> ValueError:
-    """What is raised for a message of that event time."""
+    """The error for a message of that event time."""
     return ValueError(f"its event time is {at_ns} ns: its bounds end after the year 2262")
 
 
 def _between(held: Sequence[KeptMessage], from_ns: int, until_ns: int) -> Sequence[KeptMessage]:
-    """Those of these event times, in the log's order."""
+    """The messages of these event times, in the order of the log."""
     if not held or held[-1][0] < from_ns:
         return ()
     start = bisect_left(held, (from_ns,))
@@ -173,8 +173,8 @@ def _between(held: Sequence[KeptMessage], from_ns: int, until_ns: int) -> Sequen
     return sorted(found, key=_by_number) if len(found) > 1 else found
 
 
-def _pair_off(alone: list[tuple[int, int]], partners: Sequence[KeptMessage]) -> None:
-    """These are alone no more."""
+def _remove_paired(alone: list[tuple[int, int]], partners: Sequence[KeptMessage]) -> None:
+    """Removes partners that were found from the messages that are alone."""
     for at_ns, number, _ in partners:
         index = bisect_left(alone, (at_ns, number))
         if index < len(alone) and alone[index] == (at_ns, number):

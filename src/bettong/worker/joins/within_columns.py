@@ -1,4 +1,4 @@
-"""`join_within` over columns: pairs, and messages that stay alone, all of a batch at once, as columns of both sides."""
+"""`join_within` over columns: makes the pairs of a batch, and messages that stay alone, as columns of both sides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
+from bettong.worker.joins.column_join import AddedRows, FiredKeys, keep_messages
 from bettong.worker.joins.pair_columns import PairColumns, interleaved
 from bettong.worker.joins.reaches import reaches
 from bettong.worker.joins.sides import sides_of
@@ -29,18 +29,18 @@ from bettong.worker.joins.within_kernels import (
     PASSING,
     SOONER,
     drop_past,
-    judge_rows,
+    mark_rows,
     pair_rows,
 )
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
 from bettong.worker.state.join_table import JoinTable
 
-# Pairs that a batch has room for at least; doubled as often as it needs.
+# The least room for the pairs of a batch; it grows as needed.
 _ROOM_MIN = 1024
 
 
 class _Rows(NamedTuple):
-    """As `pair_rows` takes them, by row; `of_right`: its side; `messages`: where it is kept."""
+    """The argument of `pair_rows`, by row; `of_right`: its side; `messages`: where its message is kept."""
 
     times: Array
     watermarks: Array
@@ -50,7 +50,7 @@ class _Rows(NamedTuple):
 
 
 class WithinColumns:
-    """See ColumnJoin. What is kept is in `table`."""
+    """See ColumnJoin. Kept messages are in `table`."""
 
     def __init__(self, kind: Within, how: How, table: JoinTable) -> None:
         self._table = table
@@ -59,12 +59,12 @@ class WithinColumns:
         self._reaches, self._latest_ns = np.array([own.left, own.right], np.int64), own.latest_ns
         self._room = _ROOM_MIN
 
-    def take(self, batch: Batch) -> TakenRows:
-        """See ColumnJoin. Pairs rows with what is kept of the other side, and keeps them."""
+    def add(self, batch: Batch) -> AddedRows:
+        """See ColumnJoin. Pairs rows with the kept messages of the other side, and keeps them."""
         columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         marks = np.empty(len(times), np.uint8)
-        others = judge_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
+        others = mark_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
         late = taken = np.empty(0, np.int64)
         failures: list[tuple[int, str]] = []
         if others:
@@ -84,7 +84,7 @@ class WithinColumns:
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
         lacks, alone = np.full(len(rows), BOTH, np.uint8), np.flatnonzero(found[1] == NO_MESSAGE)
         lacks[alone] = _lacks(of_right[found[0, alone]])
-        return TakenRows(PairColumns(rows, left, right, lacks), late, failures)
+        return AddedRows(PairColumns(rows, left, right, lacks), late, failures)
 
     def _pairs(self, batch: Batch, rows: _Rows) -> Array:
         """The rows of pairs, and the messages of their partners."""
@@ -113,12 +113,12 @@ class WithinColumns:
                 counts[MORE_PAIRS] = 0
             else:
                 table.pool.grow()
-        # With some to spare, for nearly always the next batch of that side makes as many.
+        # With some to spare: nearly always the next batch of that side makes as many pairs.
         self._room = max(_ROOM_MIN, int(counts[PAIRS]) * 5 // 4, self._room - self._room // 8)
         return pairs[:, : counts[PAIRS]], sooner[: counts[SOONER]]
 
     def _messages(self, batch: Batch, pairs: Array, *, is_right: bool) -> Columns:
-        """Those of one side, by pair: rows of the batch, or their partners. Any message for one that there is not."""
+        """By pair, the message of one side: a row of the batch, or a partner; an arbitrary one where there is none."""
         columns, kept = sides_of(batch), self._table.pool.sides[is_right]
         if columns.one_side is not None:
             if columns.one_side != is_right:
@@ -131,7 +131,7 @@ class WithinColumns:
         )
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
-        """See ColumnJoin. What can have no partner any more is gone."""
+        """See ColumnJoin. Drops messages that can have no partner any more."""
         slots, dues = self._table.take_slots_due(watermark_ns)
         if not len(slots):
             return None
@@ -144,7 +144,7 @@ class WithinColumns:
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
         of_right, marks = np.empty(0, np.bool_), np.empty(0, np.uint8)
         for times in in_both_types(none):
-            judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
+            mark_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
         self._drop(slots, none, 0, reports_all=True)
         self._table.try_without_rows()
@@ -153,7 +153,7 @@ class WithinColumns:
         table = self._table
         sides = table.pool.sides
         dropped = tuple(np.empty(side.live, np.int64) for side in sides)
-        # Each time but the first a key that is due drops something.
+        # Each firing of a key but the first drops a message, which bounds their number.
         live = sum(map(len, dropped))
         fired, alone = np.empty((2, len(slots) + live), np.int64), np.empty((3, live), np.int64)
         counts = drop_past(
@@ -175,9 +175,9 @@ class WithinColumns:
         return found
 
     def _fired(self, fired: Array, alone: Array) -> FiredKeys:
-        """In order. The messages that stay alone are still there."""
+        """The firings, sorted. The messages that stay alone must not have been freed."""
         keys, dues = self._table.keys_at(fired[0]), fired[1]
-        # The left side of a key comes before the right one, which is due then, too.
+        # The left side of a key comes before the right one, which is due at the same time.
         order = np.lexsort((keys, dues))
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
@@ -193,5 +193,5 @@ class WithinColumns:
 
 
 def _lacks(of_right: Array) -> Array:
-    """What messages that are alone lack, by the side of each."""
+    """Which side's message is missing for messages that are alone, by the side of each."""
     return np.where(of_right, LEFT_LACKS, RIGHT_LACKS).astype(np.uint8)

@@ -1,8 +1,8 @@
-"""`join_within` over columns, as machine code: rows find their partners and are kept, and what is past is dropped.
+"""Kernels of `join_within` over columns: pair rows with kept messages, keep them, and drop those that are past.
 
-The same as `within` does with objects. What is kept: see `state.kept_pool`. `reaches`: a `Reach` a side, as a row.
+They do what `within` does with objects. Kept messages: see `state.kept_pool`. `reaches`: a `Reach` a side, as a row.
 
-Numba compiles this when the library is first run, not for each application, so what differs is data.
+Numba compiles this when the library is first run, not for each application, so what differs is passed as data.
 """
 
 from typing import Any
@@ -31,21 +31,21 @@ from bettong.worker.state.kept_pool import (
     shrink,
 )
 
-# What becomes of a row: it finds partners and is kept for others, finds some and is over, is late, or has bounds that
-# end beyond 64 bits.
+# Marks of a row: it is paired and kept for later partners; it is paired only, since its reach is over; it is late; its
+# bounds end beyond 64 bits.
 KEPT_ROW, PASSING, LATE, BEYOND = range(4)
-# What `counts` counts: pairs, keys that are due sooner, and the pairs for which there was no room.
+# Indexes of `counts`: pairs, keys that are due sooner, and the pairs for which there was no room.
 PAIRS, SOONER, MORE_PAIRS = range(3)
 FIRST_NS, LAST_NS, KEPT_NS, EMITS_ALONE = range(4)
-# Of a row that is alone, in place of its partner's message.
+# Stands for the partner's message where a row stays alone.
 NO_MESSAGE = -1
-# What `drop_past` counts: messages of each side that are gone, keys that were due, and messages that stay alone.
+# What `drop_past` counts: dropped messages of each side, firings of keys, and messages that stay alone.
 LEFT_GONE, RIGHT_GONE, FIRED, ALONE = range(4)
 
 
 @kernel
-def judge_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_ns: Any, marks: Any) -> Any:
-    """By row, what becomes of it; returns how many are not kept. Bounds of times after `latest_ns` end too late."""
+def mark_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_ns: Any, marks: Any) -> Any:
+    """Fills the mark of each row; returns how many are not kept. Bounds of times after `latest_ns` exceed 64 bits."""
     others = 0
     for row in range(len(times)):
         at_ns, side = times[row], np.int64(of_right[row])
@@ -74,13 +74,13 @@ def pair_rows(
     sooner: Any,
     counts: Any,
 ) -> Any:
-    """Pairs rows with what is kept of the other side, and keeps them, from `start` on.
+    """Pairs rows from `start` on with the kept messages of the other side, and keeps them.
 
     `rows`: by row event time, watermark, side, mark and the row of its message where that is kept.
     `pairs`: filled with rows and their partners' messages, and with rows that stay alone. `sooner`: with the slots of
     keys that are due sooner.
-    Stops before the first row for which there is too little room, and returns it: for so many pairs as `counts` says,
-    or, where that is 0, for its entry.
+    Stops before the first row for which there is too little room, and returns it: room for the pairs that
+    `counts[MORE_PAIRS]` counts, or, where that is 0, for its entry.
     """
     times, watermarks, of_right, marks, messages = rows
     entries = pool[0]
@@ -138,7 +138,7 @@ def _between(begin: Any, end: Any, from_ns: Any, until_ns: Any, entries: Any) ->
 
 @allocating
 def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> None:
-    """The pairs of a row with these entries, from `first` on, in the log's order."""
+    """Sorts the pairs of a row with these entries, from `first` on, by the order of the log."""
     order = np.argsort(entries[low:high, NUMBER])
     for index in range(high - low):
         pairs[1, first + index] = entries[low + order[index], MESSAGE]
@@ -146,7 +146,7 @@ def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> 
 
 @inlined
 def _keep(slot: Any, own: Any, at_ns: Any, number: Any, message: Any, keys: Any, entries: Any) -> None:
-    """An entry more of a side, whose words begin `own` in the key's. There is room for it."""
+    """Adds an entry to a side, whose words of the key begin at `own`. There must be room for it."""
     at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
     if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
         at = hole_for(keys[slot, own + FIRST], at, at_ns, entries)
@@ -167,10 +167,10 @@ def drop_past(
     fired: Any,
     alone: Any,
 ) -> Any:
-    """Keys that were due drop what is past; until they are due later than that, or keep nothing.
+    """Drops past messages of keys that are due, until each is due later than `until_ns` or keeps nothing.
 
-    `dropped`: filled with the messages that are gone, by side. `fired`: with the slot of each key that was due, and
-    when, as often as it was. `alone`: with the messages that stay alone: which of `fired` it was, side and message.
+    `dropped`: filled with the dropped messages, by side. `fired`: with the slot of a key and when it was due, for each
+    time that it was. `alone`: with the messages that stay alone: index in `fired`, side and message.
     Returns how many these are.
     """
     entries = pool[0]
@@ -204,7 +204,7 @@ def _fire(
     counts: Any,
     firsts: Any,
 ) -> Any:
-    """A key was due then; returns when it is next. `firsts`: by side, before which entry none is alone."""
+    """Fires a key that is due; returns when it is due next. `firsts`: by side, the entry before which none is alone."""
     fired[0, counts[FIRED]], fired[1, counts[FIRED]] = slot, due_ns
     before = counts[ALONE]
     end_ns = alone_ns = NEVER
@@ -215,7 +215,7 @@ def _fire(
         if reaches[side, EMITS_ALONE] != 0:
             first = _first_alone(entries, firsts[side], begin + kept)
             if counts[ALONE] > before and first < begin + gone:
-                # The left side first; then the right one, which is due again.
+                # The left side fires first; the right one next, since the key is due again.
                 gone = 0
             while first < begin + gone:
                 alone[0, counts[ALONE]], alone[1, counts[ALONE]] = counts[FIRED], side

@@ -1,4 +1,4 @@
-"""Extends Numba by its extension API, so that users' functions are compiled as they stand.
+"""Extends Numba by its extension API, so that users' functions are compiled unchanged.
 
 | module        | the user writes                             | compiled code has                                |
 | ------------- | ------------------------------------------- | ------------------------------------------------ |
@@ -10,8 +10,8 @@
 | `states`      | `state.total += 1`                          | a record of a numpy array, changed in place      |
 | `callables`   | a function of the user's; a dataclass       | that function compiled; the struct's constructor |
 
-Nothing of the user's is copied, rewritten or changed. Numba's registries belong to the whole process: `callables`
-says how little of this others who use Numba notice.
+No user code is copied, rewritten or changed. Numba's registries are global to the process: `callables` describes how
+other users of Numba are kept unaffected.
 """
 
 from bettong.worker.numba_types import text_as_str  # noqa: F401 - the import registers everything

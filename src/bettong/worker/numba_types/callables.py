@@ -1,7 +1,7 @@
-"""What compiled code may call besides what Numba knows: plain functions of the user's, and dataclasses.
+"""Lets compiled code call the user's plain functions and dataclasses, which Numba does not know.
 
-Numba asks one registry of the process for the type of a value. We answer for values that Numba has no type for, and
-only while a kernel is compiled: other users of Numba in the process find it unchanged.
+Numba looks up the type of a value in a registry of the process. We add types for values that Numba has none for, and
+only while a kernel is compiled: for other users of Numba in the process it is unchanged.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from bettong.worker.numba_types.messages import ConstructorType
 
 # The functions that the kernel calls, each compiled once. None while no kernel is compiled.
 _functions: ContextVar[dict[Any, Any] | None] = ContextVar("functions", default=None)
-# Whose functions set no field of a state.
+# Packages whose functions set no field of a state.
 _OTHERS = ("numba", "bettong")
 
 
@@ -30,7 +30,7 @@ _OTHERS = ("numba", "bettong")
 def kernel_compilation() -> Iterator[None]:
     """Within it, compiled code may call plain functions and make dataclasses.
 
-    Each compilation compiles the functions anew: what their names stand for may have changed in between.
+    Each compilation compiles the functions again: the globals that they use may have changed in between.
     """
     token = _functions.set({})
     try:
@@ -71,7 +71,7 @@ def _type_of_function(function: FunctionType, context: Any) -> Any:
 
 @typeof_impl.register(CPUDispatcher)
 def _type_of_own(own: Any, _context: Any) -> Any:
-    """Of a user's own `numba.njit`. What libraries have is theirs."""
+    """The type of a user's own `numba.njit`. Functions of libraries are left as they are."""
     functions = _functions.get()
     if functions is None or own.py_func.__module__.partition(".")[0] in _OTHERS:
         return own._numba_type_

@@ -1,7 +1,7 @@
-"""Bytes of a message in compiled code: as many as their field has, NULs at their end too, as plain Python has them.
+"""Bytes of a message in compiled code: of the width of their field, including NULs at the end, as in plain Python.
 
-Numba's own, which end before such NULs, are what states hold. What becomes one of those must not end in a NUL: it
-would be shorter than it was.
+States hold Numba's own bytes, which end before such NULs. So bytes that are assigned to a state must not end in a NUL:
+they would become shorter.
 """
 
 import operator
@@ -23,11 +23,11 @@ class BytesType(types.Type):
         super().__init__(name=f"bytes[{count}]")
 
     def can_convert_from(self, _context: Any, other: Any) -> Any:
-        """What is shorter gets NULs; where it can be too long, compiled code looks before."""
+        """Shorter bytes are padded with NULs; where they can be too long, compiled code checks it."""
         return Conversion.unsafe if _is_bytes(other) else None
 
     def can_convert_to(self, _context: Any, other: Any) -> Any:
-        """Where it is set in a state."""
+        """For assignment to a field of a state."""
         return Conversion.unsafe if isinstance(other, types.CharSeq) else None
 
 
@@ -100,7 +100,7 @@ def _unequal(a: Any, b: Any) -> Any:
 
 
 def _read(kind: Any) -> Any:
-    """What gives a byte of such a value."""
+    """The function that reads a byte of a value of that type."""
     return _of_constant if isinstance(kind, types.Bytes) else _byte_at
 
 
@@ -118,7 +118,7 @@ def _byte_at(value: Any, index: Any) -> Any:
 @lower_cast(types.CharSeq, BytesType)
 @lower_cast(BytesType, types.CharSeq)
 def _cast(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
-    """Wider: NULs are added. Raises ValueError where it would become shorter."""
+    """To a wider type NULs are added. Compiled code raises ValueError where bytes would become shorter."""
     count, message = wanted.count, f"bytes longer than {wanted.count}"
 
     def check(value: Any) -> None:
@@ -146,13 +146,13 @@ def _cast(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> A
 
 @lower_cast(types.Bytes, BytesType)
 def _cast_constant(context: Any, builder: Any, source: Any, wanted: BytesType, value: Any) -> Any:
-    """The loop around the function has looked whether it is too long."""
+    """The loop around the user's function has checked that it is not too long."""
     return context.cast(builder, value, source, types.CharSeq(wanted.count))
 
 
 @box(BytesType)
 def _boxed(kind: BytesType, value: Any, context: Any) -> Any:
-    """Where compiled code hands it to Python: in an exception."""
+    """For compiled code that passes bytes to Python, in an exception."""
     builder, python = context.builder, context.pyapi
     start = builder.bitcast(cgutils.alloca_once_value(builder, value), python.cstring)
     return python.bytes_from_string_and_size(start, ir.Constant(python.py_ssize_t, kind.count))

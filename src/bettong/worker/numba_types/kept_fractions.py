@@ -1,9 +1,9 @@
-"""Users' functions are compiled with two checks that Numba does not make by itself.
+"""Compiles users' functions with two checks that Numba does not make by itself.
 
-An index beyond an array is an error, but in a user's own `numba.njit`, which says itself whether it is. And a float is
-no value of a state's field that is an integer or a bool: Numba would cut off its fraction, Python would keep it. What
-is set is known once types are, and has to be refused before there is machine code that a cache could keep: so it is a
-pass of the compiler.
+An index out of bounds is an error, except in a user's own `numba.njit`, which has its own option for it. And a float
+must not be assigned to an integer or bool field of a state: Numba would truncate it, Python would keep its fraction.
+The types of assignments are known after type inference, and must be refused before machine code is made and cached: so
+the check is a compiler pass.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from bettong.worker.numba_types.states import StateType
 def compiled_later(function: Any) -> Any:
     """A function that is compiled when compiled code calls it.
 
-    Nobody else does: what Python and C would call it by takes 7 % of the time that a kernel needs to compile.
+    It has no wrappers for calls from Python and C, which would take 7 % of the time to compile a kernel.
     """
     return numba.njit(  # type: ignore[call-overload] # Numba's own stubs lack two of its options
         boundscheck=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Checked
@@ -28,8 +28,8 @@ def compiled_later(function: Any) -> Any:
 
 
 def checked_as(own: Any) -> Any:
-    """A user's own `numba.njit` with the options that it has. None where it is compiled already, or has our checks."""
-    compiler = own._compiler  # noqa: SLF001 - nothing else says how it is compiled
+    """A user's own `numba.njit`, with its options and our checks. None if it is compiled already, or has them."""
+    compiler = own._compiler  # noqa: SLF001 - there is no public way to read its pipeline
     if not own._can_compile or compiler.pipeline_class is not Compiler:  # noqa: SLF001 - likewise
         return None
     return type(own)(own.py_func, own.locals, own.targetoptions, pipeline_class=_Checked)
@@ -43,7 +43,7 @@ class _KeptFractions(AnalysisPass):
         AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Raises NumbaTypeError, with the line. Changes nothing."""
+        """Raises NumbaTypeError, with the line of the assignment. Changes nothing."""
         for block in state.func_ir.blocks.values():
             for step in block.find_insts(ir.SetAttr):
                 _check(state.typemap[step.target.name], step, state.typemap[step.value.name])
@@ -52,7 +52,7 @@ class _KeptFractions(AnalysisPass):
 
 class _Checked(CompilerBase):
     def define_pipelines(self) -> list[Any]:
-        """As Numba asks for them."""
+        """See CompilerBase."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.add_pass_after(_KeptFractions, NopythonTypeInference)
         passes.finalize()

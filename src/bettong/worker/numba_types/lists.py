@@ -1,9 +1,9 @@
-"""A list with a bound in compiled code: a place in a state's record, used as Python's list is used.
+"""A bounded list in compiled code: embedded in a state's record, used like Python's list.
 
-    number of items (64 bits) | items, side by side | zeros
+    number of items (64 bits) | items, contiguous | zeros
 
-Places behind the items are zero, so that equal lists have equal bytes. What it can do stands below; all else is refused
-when a function is compiled.
+The space after the items is zero, so that equal lists have equal bytes. Its operations are defined below; all others
+are refused when a function is compiled.
 """
 
 import operator
@@ -33,12 +33,12 @@ class BoundedListType(SimpleIterableType):
 
     @property
     def key(self) -> Any:
-        """What makes two types equal: not the name, for two classes may have one."""
+        """The identity of the type: not the name, which two classes may share."""
         return self.item, self.at_most, self.at, self.step, self.size
 
 
 class BoundedListIteratorType(SimpleIteratorType):
-    """What goes through one."""
+    """The iterator of a bounded list."""
 
     def __init__(self, name: str, held: BoundedListType) -> None:
         self.held = held
@@ -46,13 +46,13 @@ class BoundedListIteratorType(SimpleIteratorType):
 
     @property
     def key(self) -> Any:
-        """What makes two types equal."""
+        """The identity of the type."""
         return self.held
 
 
 @register_model(BoundedListType)
 class _ListModel(models.PrimitiveModel):
-    """Where it lies."""
+    """A pointer to the list in its record."""
 
     def __init__(self, manager: Any, kind: BoundedListType) -> None:
         self._data = ir.ArrayType(ir.IntType(8), kind.size)
@@ -77,7 +77,7 @@ def _count_at(builder: Any, held: Any) -> Any:
 
 
 def _item_at(context: Any, builder: Any, kind: BoundedListType, held: Any, index: Any) -> Any:
-    """Where an item lies; looks at no bounds."""
+    """The address of an item, without a bounds check."""
     start = builder.bitcast(held, cgutils.voidptr_t)
     offset = builder.add(builder.mul(index, cgutils.intp_t(kind.step)), cgutils.intp_t(kind.at))
     return builder.bitcast(builder.gep(start, [offset]), context.get_data_type(kind.item).as_pointer())
@@ -94,7 +94,7 @@ def _iterator(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
 @lower_builtin("iternext", BoundedListIteratorType)
 @iternext_impl(RefType.UNTRACKED)
 def _next(context: Any, builder: Any, call: Any, arguments: Any, result: Any) -> None:
-    """As Python's: the list may change meanwhile."""
+    """As in Python, the list may change during iteration."""
     (kind,) = call.args
     iterator = context.make_helper(builder, kind, value=arguments[0])
     index = builder.load(iterator.index)
@@ -127,7 +127,7 @@ def _set_count(_context: Any, held: Any, _count: Any) -> Any:
 
 @intrinsic
 def _at_most(_context: Any, held: Any) -> Any:
-    """How many items there can be."""
+    """The bound of the list."""
 
     def generate(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
         return cgutils.intp_t(held.at_most)
@@ -137,7 +137,7 @@ def _at_most(_context: Any, held: Any) -> Any:
 
 @intrinsic
 def _item(_context: Any, held: Any, _index: Any) -> Any:
-    """The item at an index; looks at no bounds."""
+    """The item at an index, without a bounds check."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return context.unpack_value(builder, held.item, _item_at(context, builder, held, *arguments))
@@ -147,7 +147,7 @@ def _item(_context: Any, held: Any, _index: Any) -> Any:
 
 @intrinsic
 def _put(_context: Any, held: Any, _index: Any, _value: Any) -> Any:
-    """Sets it; looks at no bounds."""
+    """Sets the item at an index, without a bounds check."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         address = _item_at(context, builder, held, *arguments[:2])
@@ -159,7 +159,7 @@ def _put(_context: Any, held: Any, _index: Any, _value: Any) -> Any:
 
 @intrinsic
 def _move(_context: Any, held: Any, _target: Any, _source: Any, _count: Any) -> Any:
-    """Moves so many items; looks at no bounds."""
+    """Moves so many items, without a bounds check."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         to, of = (
@@ -174,7 +174,7 @@ def _move(_context: Any, held: Any, _target: Any, _source: Any, _count: Any) -> 
 
 @intrinsic
 def _erase(_context: Any, held: Any, _start: Any, _count: Any) -> Any:
-    """Makes so many places zero; looks at no bounds."""
+    """Fills so many items with zeros, without a bounds check."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         start = builder.bitcast(_item_at(context, builder, held, *arguments[:2]), cgutils.voidptr_t)
@@ -209,7 +209,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _check(held: BoundedListType, given: Any) -> None:
-    """Raises NumbaTypeError for what no such list holds: a number that would lose its fraction, and others."""
+    """Raises NumbaTypeError for a type that the list cannot hold, as a float in a list of integers."""
     if not _takes(held.item, types.unliteral(given) if text_of(given) is None else given):
         raise errors.NumbaTypeError(f"a list of {held.item} takes no {types.unliteral(given)}")
 
@@ -338,7 +338,7 @@ def _extend(held: Any, items: Any) -> Any:
             _insert(held, _count(held), each)
 
     def extend_by_list(held: Any, items: Any) -> None:
-        """Which may be the same one."""
+        """For a bounded list, which may be the same one."""
         for index in range(_count(items)):
             _insert(held, _count(held), _item(items, index))
 

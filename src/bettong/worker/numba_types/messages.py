@@ -1,7 +1,7 @@
 """Dataclasses in compiled code: a struct of the fields, made by calling the class as in Python.
 
-Values have the types that they are given, for a result is checked against its schema only when it is stored. But
-numbers are as wide as Python's arithmetic needs them, and text as its field: so results of one class are of one type.
+Fields have the types of the given values, because a result is checked against its schema only when it is stored. But
+numbers are widened to 64 bits, and text to the width of its field, so that all results of a class have one type.
 """
 
 import operator
@@ -40,24 +40,24 @@ class MessageType(types.Type):
 
     @property
     def key(self) -> Any:
-        """What makes two types equal."""
+        """The identity of the type."""
         return self.schema.message, self.field_types
 
     @property
     def literal_type(self) -> "MessageType":
-        """Itself. Numba compares an argument that has this with None before there are types: see `dead_branch_prune`.
+        """The type itself. Numba's `dead_branch_prune` compares an argument that has this with None.
 
-        So of `if right is None`, what is not run need not make sense.
+        So the branch of `if right is None` that is not taken need not compile.
         """
         return self
 
     @property
     def names(self) -> list[str]:
-        """Of the fields, in order."""
+        """The names of the fields, in order."""
         return [each.name for each in self.schema.fields]
 
     def unify(self, context: Any, other: Any) -> "MessageType | None":
-        """The type of what is this or `other`, field by field."""
+        """The common type of this and `other`, field by field."""
         if not isinstance(other, MessageType) or other.schema != self.schema:
             return None
         pairs = zip(self.schema.fields, self.field_types, other.field_types, strict=True)
@@ -68,13 +68,13 @@ class MessageType(types.Type):
 
 
 def _are_of_u64(column: Field, kinds: Sequence[Any]) -> bool:
-    """Whether two integers meet that an int64 cannot hold both."""
+    """Whether two integer types of a u64 field need a type that holds more than an int64."""
     integers = types.Integer | types.Boolean
     return column.dtype == np.uint64 and kinds[0] != kinds[1] and all(isinstance(k, integers) for k in kinds)
 
 
 class ConstructorType(types.Callable, types.Opaque):
-    """The type of a class that is called with its fields: a dataclass, or a named tuple with defaults."""
+    """The type of a class called with its fields: a dataclass, or a named tuple with defaults."""
 
     def __init__(self, constructed: Any) -> None:
         self.constructed = constructed
@@ -82,7 +82,7 @@ class ConstructorType(types.Callable, types.Opaque):
 
     @property
     def key(self) -> Any:
-        """What makes two types equal."""
+        """The identity of the type."""
         return self.constructed
 
     def get_call_type(self, _context: Any, args: Any, kws: Any) -> Any:
@@ -103,7 +103,7 @@ class ConstructorType(types.Callable, types.Opaque):
         return signature(result, *kinds).replace(pysig=parameters)
 
     def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """None are known before the arguments are."""
+        """None: signatures depend on the arguments."""
         return (), True
 
     def get_impl_key(self, _signature: Any) -> Any:
@@ -115,7 +115,7 @@ register_model(ConstructorType)(models.OpaqueModel)
 
 
 def _signature(made: Any) -> Signature:
-    """How a class is called. A default that is made anew for each object is none."""
+    """The signature of a class's constructor. A `default_factory` does not count as a default."""
     defaults = (
         {each.name: each.default for each in fields(made) if each.default is not MISSING}
         if is_dataclass(made)
@@ -127,7 +127,7 @@ def _signature(made: Any) -> Signature:
 
 
 def _field_type(column: Field, kind: Any) -> Any:
-    """The type that a field has when it is given a value of a type."""
+    """The type of a field that gets a value of that type."""
     text = text_of(kind)
     if column.kind is Kind.TEXT and column.dtype is not None and text is not None:
         return TextType(max(column.dtype.itemsize, text.count))
@@ -172,7 +172,7 @@ class _Fields(AttributeTemplate):
     key = MessageType
 
     def generic_resolve(self, message: MessageType, name: str) -> Any:
-        """The type of a field, or of a key of several parts; None for what is none."""
+        """The type of a field, or of a key of several parts; None for any other name."""
         if name == "key" and (parts := _key_parts(message)) is not None:
             return types.Tuple(message.field_types[:parts])
         return dict(zip(message.names, message.field_types, strict=True)).get(name)
@@ -217,7 +217,7 @@ def _cast(context: Any, builder: Any, source: MessageType, wanted: MessageType, 
 
 @intrinsic
 def _compared(_context: Any, message: Any) -> Any:
-    """A tuple of the values that a comparison looks at."""
+    """A tuple of the values that a comparison uses."""
     indexes = [index for index, each in enumerate(fields(message.schema.message)) if each.compare]
     values_type = types.Tuple([message.field_types[index] for index in indexes])
 
@@ -230,7 +230,7 @@ def _compared(_context: Any, message: Any) -> Any:
 
 
 def _register_comparison(operation: Any, option: str) -> None:
-    """A comparison that `@dataclass` makes for classes with that option."""
+    """Registers a comparison that `@dataclass` makes for classes with that option."""
 
     @overload(operation, strict=False)
     def compared(a: Any, b: Any) -> Any:
@@ -242,7 +242,7 @@ def _register_comparison(operation: Any, option: str) -> None:
 
 
 def _has_own_equality(message: Any) -> bool:
-    """Whether the class was written with an `__eq__` or `__ne__`; that of `@dataclass` comes from no file."""
+    """Whether the class defines `__eq__` or `__ne__` itself; the code that `@dataclass` makes is of no file."""
     return message.__eq__.__code__.co_filename != "<string>" or message.__ne__ is not object.__ne__
 
 

@@ -1,7 +1,7 @@
-"""A state in compiled code: a record of a numpy array, changed in place, whose parts mean what they mean in Python.
+"""A state in compiled code: a record of a numpy array, changed in place, whose fields behave as in Python.
 
-What can be changed in place (objects, arrays, lists) is a place in the record, so it cannot be exchanged for another
-one: in Python, whoever has read it before would keep the old one. What cannot be changed is read and set as a value.
+Mutable fields (objects, arrays, lists) are embedded in the record, so they cannot be replaced: in Python, a reference
+read before would still refer to the old object. Immutable fields are read and set as values.
 """
 
 from typing import Any
@@ -20,13 +20,13 @@ from bettong.worker.state_members import ITEMS, ArrayMember, ListMember, Member,
 
 
 class StateType(types.Record):
-    """The record of a state, or of an object in one that can be changed."""
+    """The record of a state, or of a mutable object in one."""
 
     def __init__(self, layout: ObjectMember) -> None:
         self.layout = layout
         self._types = {each.name: _type_of(each) for each in layout.members}
         fields: Any = layout.dtype.fields
-        # Numba itself needs to know where they are, and has no type for some.
+        # Numba needs the offsets of all fields, but has no type for some.
         members: list[tuple[str, Any]] = [
             (each.name, {"type": types.CharSeq(each.dtype.itemsize), "offset": fields[each.name][1]})
             for each in layout.members
@@ -36,7 +36,7 @@ class StateType(types.Record):
 
     @property
     def key(self) -> Any:
-        """What makes two types equal: wherever in a state they lie."""
+        """The identity of the type, independent of its position in a state."""
         return self.layout.held_class, self.layout.class_token
 
     def typeof(self, key: str) -> Any:
@@ -48,7 +48,7 @@ register_model(StateType)(models.RecordModel)
 
 
 class StateArrayType(types.NestedArray):
-    """An array in a state; of bools, too, which Numba's own cannot be."""
+    """An array in a state; unlike Numba's own also of bools."""
 
     def __init__(self, member: ArrayMember) -> None:
         held = numba.from_dtype(member.held)
@@ -105,7 +105,7 @@ def _set(context: Any, builder: Any, call: Any, arguments: Any, name: str) -> An
 def _check_same(
     context: Any, builder: Any, kind: Any, arguments: Any, offset: int, member: ArrayMember
 ) -> None:
-    """`state.sums += 1` sets the array that is there. Raises ValueError in compiled code for another one."""
+    """`state.sums += 1` assigns the same array. Compiled code raises ValueError for another one."""
     array = context.make_array(kind)(context, builder, arguments[1])
     address = cgutils.get_record_member(builder, arguments[0], offset, context.get_data_type(kind.dtype))
     with builder.if_then(builder.icmp_unsigned("!=", array.data, address), likely=False):
@@ -129,7 +129,7 @@ def _refusal(member: Member) -> str:
 @lower_cast(types.Any, StateType)
 @lower_cast(types.Record, StateType)
 def _refuse(_context: Any, _builder: Any, _source: Any, wanted: Any, _value: Any) -> Any:
-    """Only what is set in a state is cast to such a type."""
+    """Refuses these casts: they only occur on assignment to a field of a state."""
     what, instead = (
         ("a list", "use clear() and extend()")
         if isinstance(wanted, BoundedListType)

@@ -1,4 +1,4 @@
-"""Values at places of memory: how compiled code writes them into records."""
+"""Writes values to memory: how compiled code stores them in records."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from bettong.worker.numba_types.messages import MessageType
 
 
 def store_value(context: Any, builder: Any, kind: Any, value: Any, address: Any) -> None:
-    """Writes a value; of a struct each field by itself, so that bytes between fields stay zero.
+    """Writes a value; a struct field by field, so that padding bytes stay zero.
 
-    `address`: a pointer to the type's data, which numpy's aligned records lay out as LLVM its structs.
+    `address`: a pointer to the type's data; numpy's aligned records have the layout of LLVM's structs.
     """
     if not isinstance(kind, MessageType):
         context.pack_value(builder, kind, value, address)

@@ -1,4 +1,4 @@
-"""What text can do as a str: what Numba's own str does, of a str made of it."""
+"""The operations of str on text, by Numba's own str, on a str made from the text."""
 
 import operator
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ _STR = types.UnicodeType | types.StringLiteral
 
 
 def _register_operation(operation: Any) -> None:
-    """An operation of two texts, or of text and a str."""
+    """Registers an operation of two texts, or of text and a str."""
 
     @overload(operation, strict=False)
     def applied(a: Any, b: Any) -> Any:
@@ -47,7 +47,7 @@ def _hash(text: Any) -> Any:  # noqa: ARG001 - Numba compares the names of param
     return lambda text: hash(decoded(text))
 
 
-# Numba looks at what is registered for "cpu" before what it has for every target.
+# Numba prefers an overload for "cpu" to its own ones for every target.
 @overload(str, strict=False, target="cpu")
 def _str(text: Any) -> Any:
     return decoded if isinstance(text, TextType) else None
@@ -56,7 +56,7 @@ def _str(text: Any) -> Any:
 @infer_global(str)
 @infer_global(repr)
 class _RefusedConversion(AbstractTemplate):
-    """What `_refuse` refuses: Numba's own `str` and `repr` give `<object type:float64>` for what they do not know."""
+    """Conversions that `_refuse` refuses: for other types Numba's `str` and `repr` return `<object type:float64>`."""
 
     key: Any  # `str` or `repr`: set by `infer_global`
     metadata: ClassVar = {"target": "cpu"}
@@ -82,7 +82,7 @@ class _RefusedConversion(AbstractTemplate):
 
 @lower_builtin(_RefusedConversion, types.Any)
 def _refuse(_context: Any, _builder: Any, call: Any, _arguments: Any) -> Any:
-    """Raises here, where Numba knows the line, and not while types are inferred."""
+    """Raises at lowering, when Numba knows the line, rather than during type inference."""
     raise errors.NumbaTypeError(f"Numba makes no text of {call.args[0]}")
 
 

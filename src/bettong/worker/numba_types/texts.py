@@ -1,7 +1,7 @@
-"""Text of a fixed width in compiled code: n bytes of UTF-8, padded with NULs, which mean what a str means.
+"""Text of a fixed width in compiled code: n bytes of UTF-8, padded with NULs, that behave as a str.
 
-To copy, store and compare it takes no memory. What else a str can do, it does as one: `name[0]`, `name.upper()` and
-f-strings make a str of it first, which Numba knows. A str never becomes text by itself, but where both meet in one
+Copying, storing and comparing it allocates no memory. For other operations, such as `name[0]`, `name.upper()` and
+f-strings, it is converted to Numba's str first. A str is converted to text only where both are assigned to one
 variable, and where it is stored. Columns and states hold no text that ends in NULs: such a constant equals none.
 """
 
@@ -23,12 +23,12 @@ from numba.extending import (
     register_model,
 )
 
-# Without its annotations, which say how the function is written, and not how compiled code calls it.
+# Typed as Any: its annotations describe the decorated function, and not how compiled code calls it.
 intrinsic: Any = numba.extending.intrinsic
-# Where a str of any length and text of a message are one variable: room for it; a longer str raises ValueError there.
+# The width of a variable that holds both text of a message and a str of any length; a longer str raises ValueError.
 MIXED_BYTES = 64
 _BYTE = ir.IntType(8)
-# Of Python's str: a byte a character.
+# The kind of a Python str with one byte a character.
 _ONE_BYTE = 1
 
 
@@ -40,14 +40,14 @@ class TextType(types.Type):
         super().__init__(name=f"text[{count}]")
 
     def unify(self, _context: Any, other: Any) -> "TextType | None":
-        """The type of what is this or `other`: of a variable after a branch, of a list's elements."""
+        """The common type of this and `other`: of a variable after a branch, of a list's elements."""
         other = text_of(other) or other
         if isinstance(other, types.UnicodeType):
             return TextType(max(self.count, MIXED_BYTES))
         return TextType(max(self.count, other.count)) if isinstance(other, TextType) else None
 
     def can_convert_from(self, _context: Any, other: Any) -> Any:
-        """Where it can be too long, compiled code looks, and raises."""
+        """Where a value can be too long, compiled code checks it and raises."""
         if isinstance(other, TextType):
             return Conversion.safe if other.count <= self.count else Conversion.unsafe
         return Conversion.unsafe if isinstance(other, types.UnicodeType | types.StringLiteral) else None
@@ -57,14 +57,14 @@ register_model(TextType)(models.CharSeq)
 
 
 def text_of(constant: Any) -> TextType | None:
-    """The text that the type of a constant can be; None where it is no text of a column."""
+    """The text type of a constant's type; None where it cannot be text of a column."""
     if isinstance(constant, types.StringLiteral) and (data := _encoded(constant.literal_value)) is not None:
         return TextType(max(1, len(data)))
     return constant if isinstance(constant, TextType) else None
 
 
 def _encoded(constant: str) -> bytes | None:
-    """The bytes of a constant; None where no text can have them."""
+    """The bytes of a constant; None where no text can equal it."""
     try:
         data = constant.encode()
     except UnicodeEncodeError:
@@ -93,7 +93,7 @@ def _constant_bytes(_context: Any, _builder: Any, kind: TextType, value: str) ->
 
 @intrinsic
 def _byte(_context: Any, text: Any, _index: Any) -> Any:
-    """The byte at an index; looks at no bounds."""
+    """The byte at an index, without a bounds check."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bytes_at = cgutils.alloca_once_value(builder, arguments[0])
@@ -136,7 +136,7 @@ def _text_of_element(context: Any, builder: Any, kind: Any, values: Any, index: 
 
 
 def _difference(context: Any, builder: Any, *texts: tuple[Any, Any]) -> Any:
-    """Whether any byte of two differs; what is shorter has NULs behind it."""
+    """Whether any byte of two texts differs; the shorter one is padded with NULs."""
     wide = TextType(max(kind.count for kind, _ in texts))
     pointers = [
         cgutils.alloca_once_value(builder, context.cast(builder, value, kind, wide)) for kind, value in texts
@@ -150,7 +150,7 @@ def _difference(context: Any, builder: Any, *texts: tuple[Any, Any]) -> Any:
 
 @intrinsic
 def _packed(_context: Any, data: Any, kind: Any) -> Any:
-    """Text of a type, of a str whose characters are bytes: as many as there is room for."""
+    """Text of a type, from a str whose characters are bytes, truncated to its width."""
     text = kind.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -167,7 +167,7 @@ def _packed(_context: Any, data: Any, kind: Any) -> Any:
 
 @intrinsic
 def _width(_context: Any, text: Any) -> Any:
-    """The bytes that there is room for."""
+    """The width of text in bytes."""
 
     def generate(context: Any, _builder: Any, signature: Any, _arguments: Any) -> Any:
         return context.get_constant(types.intp, signature.args[0].count)
@@ -177,13 +177,13 @@ def _width(_context: Any, text: Any) -> Any:
 
 @register_jitable
 def _at(text: Any, index: Any) -> Any:
-    """The byte at an index; behind the end it is a NUL."""
+    """The byte at an index; NUL beyond the end."""
     return _byte(text, index) if index < _width(text) else numba.uint8(0)
 
 
 @register_jitable
 def _size(text: Any) -> Any:
-    """Bytes before the NULs that pad it."""
+    """The number of bytes before the NULs that pad it."""
     size = _width(text)
     while size > 0 and _byte(text, size - 1) == 0:
         size -= 1
@@ -207,7 +207,7 @@ def _character(text: Any, index: Any) -> Any:
 
 @register_jitable
 def decoded(text: Any) -> Any:
-    """The str that text stands for."""
+    """Text as a str."""
     size = _size(text)
     characters, largest, index = 0, numba.uint32(0), 0
     while index < size:
@@ -255,7 +255,7 @@ def _encoded_characters(value: Any) -> Any:
 
 @overload(operator.eq, prefer_literal=True, strict=False)
 def _equal(a: Any, b: Any) -> Any:
-    """As in Python: text equals a str, a member of an Enum that is one, and nothing else."""
+    """As in Python: text can equal a str, or a member of a str Enum, and nothing else."""
     if isinstance(b, TextType) and not isinstance(a, TextType):
         return lambda a, b: b == a
     if not isinstance(a, TextType) or isinstance(b, types.Optional | types.NoneType):
@@ -282,7 +282,7 @@ def _equal_to_str(a: Any, b: Any) -> Any:
 
 @register_jitable
 def _has_bytes(text: Any, data: Any) -> Any:
-    """Whether text is these bytes, the characters of a str, and NULs behind them."""
+    """Whether text is these bytes, given as the characters of a str, padded with NULs."""
     size, width = len(data), _width(text)
     if size > width or (size > 0 and unicode._get_code_point(data, size - 1) == 0):  # noqa: SLF001
         return False
@@ -319,7 +319,7 @@ def _is_longer(value: Any, size_bytes: Any) -> Any:
 
 @lower_cast(TextType, TextType)
 def _cast_text(context: Any, builder: Any, source: TextType, wanted: TextType, value: Any) -> Any:
-    """Wider: NULs are added. Narrower: raises ValueError for what does not fit."""
+    """To a wider type NULs are added. To a narrower one, compiled code raises ValueError if text does not fit."""
     if source.count > wanted.count:
         count, message = wanted.count, f"text longer than {wanted.count} bytes"
 
@@ -346,7 +346,7 @@ def _cast_constant(context: Any, builder: Any, source: Any, wanted: TextType, _v
 
 @lower_cast(types.UnicodeType, TextType)
 def _cast_str(context: Any, builder: Any, source: Any, wanted: TextType, value: Any) -> Any:
-    """Raises ValueError for what does not fit."""
+    """Compiled code raises ValueError if the str does not fit."""
     count, message = wanted.count, f"text longer than {wanted.count} bytes"
 
     def packed(value: Any) -> Any:
@@ -363,7 +363,7 @@ def _cast_str(context: Any, builder: Any, source: Any, wanted: TextType, value: 
 
 @box(TextType)
 def _boxed(kind: TextType, value: Any, context: Any) -> Any:
-    """The str, where compiled code hands text to Python: in an exception."""
+    """The str for compiled code that passes text to Python, in an exception."""
     builder, size_type, python = context.builder, cgutils.intp_t, context.pyapi
     start = builder.bitcast(cgutils.alloca_once_value(builder, value), python.cstring)
     size = cgutils.alloca_once_value(builder, size_type(0))

@@ -1,8 +1,8 @@
-"""Numbers of `bettong.u64` fields of messages in compiled code, where integers have 64 bits and a sign.
+"""Numbers of `bettong.u64` fields of messages in compiled code, where integers are signed and have 64 bits.
 
-Such a number stays what it is where it is given to a `u64` of a result, becomes a float, or is asked whether it is 0.
-All else Numba does with integers that have a sign, so it becomes one: from 2**63 on there is none, and it raises.
-It has 128 bits, for a result may have it on one branch and a number below zero, which does not fit, on another.
+Such a number keeps its value where it is passed to a `u64` of a result, converted to a float, or tested for 0. All
+other operations of Numba are on signed integers, so it is converted to one, and raises from 2**63 on. It has 128 bits,
+because a result may have it on one branch and a negative number, which is refused later, on another.
 """
 
 from typing import Any
@@ -20,21 +20,21 @@ _WIDE, _NARROW = ir.IntType(128), ir.IntType(64)
 
 
 class U64Type(types.Integer):
-    """What a `u64` field is given: an integer of 64 bits, with a sign or without."""
+    """A value of a `u64` field: an integer of 64 bits, signed or unsigned."""
 
     def __init__(self) -> None:
         super().__init__("u64 of a message", bitwidth=64, signed=True)
 
     def __str__(self) -> str:
-        """As what Numba asks numpy for what two numbers have in common: another one becomes an int64 to meet it."""
+        """The name by which Numba asks numpy for the common type of two numbers, so that the other meets an int64."""
         return "int64"
 
     def cast_python_value(self, value: Any) -> Any:
-        """A constant that meets it."""
+        """A constant that is unified with it."""
         return np.int64(value)
 
     def can_convert_to(self, _context: Any, other: Any) -> Any:
-        """An int64 before all others; compiled code looks whether it fits."""
+        """An int64 is preferred to all others; compiled code checks that it fits."""
         if other == types.int64:
             return Conversion.safe
         return Conversion.unsafe if isinstance(other, types.Integer | types.Float | types.Boolean) else None
@@ -83,7 +83,7 @@ def _widened(context: Any, builder: Any, source: Any, _wanted: Any, value: Any) 
 
 @intrinsic
 def u64_of(_context: Any, value: Any) -> Any:
-    """A number of a column, as compiled code sees it. Or an integer that is given to a field."""
+    """A number of a column, or an integer that is passed to a field, as a U64."""
     if not isinstance(value, types.Integer | types.Boolean):
         return None
 
@@ -94,7 +94,7 @@ def u64_of(_context: Any, value: Any) -> Any:
 
 
 def as_given(value: Any) -> Any:
-    """An integer that is given to a field. In compiled code only."""
+    """An integer that is passed to a field, as a U64. In compiled code only."""
     raise NotImplementedError
 
 
@@ -110,7 +110,7 @@ def _unchanged(value: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def fits(_context: Any, value: Any, bits: Any, has_sign: Any) -> Any:
-    """Whether a U64 is a number of so many bits, with a sign or without; both are literals."""
+    """Whether a U64 fits so many bits, signed or unsigned; both arguments are literals."""
     width, sign = bits.literal_value, has_sign.literal_value
     least, most = -sign << (width - 1), (1 << (width - sign)) - 1
 
@@ -123,7 +123,7 @@ def fits(_context: Any, value: Any, bits: Any, has_sign: Any) -> Any:
 
 @intrinsic
 def bits_of(_context: Any, value: Any) -> Any:
-    """The lower 64 bits of a U64, with a sign."""
+    """The lower 64 bits of a U64, as a signed integer."""
     return types.int64(value), lambda _context, builder, _signature, arguments: builder.trunc(
         arguments[0], _NARROW
     )

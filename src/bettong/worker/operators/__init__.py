@@ -1,1 +1,1 @@
-"""The computations of a stage: what each kind does with a batch, written once, however its function is called."""
+"""Operators: what each kind of computation does with a batch, independent of how its function is called."""

@@ -7,22 +7,22 @@ import numpy as np
 from bettong.application.nodes.branched import Branched
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, failed
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, add_failures
 from bettong.worker.output.dead_letters import DeadLetters
 
 
 def branch_operator(node: Branched, parts: OperatorParts) -> Operator:
-    """Of one branch."""
+    """The operator of one branch."""
     previous = parts.made[node.previous.name] if node.previous is not None else None
     assert isinstance(previous, BranchOperator | None)  # noqa: S101 - it is of a branch
     return BranchOperator(node.name, parts.calling(node), previous)
 
 
 class BranchOperator(WithoutTime):
-    """See Operator. `previous`: that of the branch before, which reads the same rows, and comes first.
+    """See Operator. `previous`: the operator of the branch before, which reads the same rows, and runs first.
 
-    `left`: the rows of the last batch that neither it nor one before it has taken. `rows_left`: how many there were in
-    all batches, and `rows_before`: that branches before it had taken; since somebody set these to 0.
+    `left`: the rows of the last batch that went neither to this branch nor to one before it. Since the caller last set
+    these to 0: `rows_left` counts such rows, `rows_before` the rows that went to branches before this one.
     """
 
     def __init__(self, name: str, calling: Calling[None], previous: BranchOperator | None) -> None:
@@ -33,7 +33,7 @@ class BranchOperator(WithoutTime):
         self._previous = previous
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
-        """See Operator. A message that a predicate cannot judge goes to no branch."""
+        """See Operator. A message for which a predicate raises goes to no branch."""
         arriving = batch if self._previous is None else self._previous.left
         assert arriving is not None  # noqa: S101 - the branch before has had this batch
         self.rows_before += batch.length - arriving.length
@@ -41,7 +41,7 @@ class BranchOperator(WithoutTime):
             self.left = arriving
             return arriving
         results = self._calling.call(arriving, None)
-        failed(self.name, arriving, results, dead_letters)
+        add_failures(self.name, arriving, results, dead_letters)
         assert results.rows is not None  # noqa: S101 - a predicate's results say which rows are kept
         is_left = np.ones(arriving.length, np.bool_)
         is_left[results.rows] = False

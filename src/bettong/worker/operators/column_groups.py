@@ -1,4 +1,4 @@
-"""`Stream.window` of what is marked `bettong.compiled`, by groups of so many messages."""
+"""Compiled `Stream.window` over groups of a fixed number of messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bettong.worker.windows.group_columns import CountColumns
 
 
 class CountOperator(ColumnWindowOperator):
-    """See ColumnWindowOperator. Groups give their results with the messages that make them full; none is late."""
+    """See ColumnWindowOperator. A group's result comes with the message that completes it; none is late."""
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""

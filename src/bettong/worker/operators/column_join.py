@@ -1,4 +1,4 @@
-"""Joins whose function is compiled: all pairs of a batch at once, and all that time makes at once."""
+"""Joins whose function is compiled: they make all pairs of a batch at once, and all pairs that timers make."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bettong.worker.progress import FoldProgress
 
 
 class ColumnJoinOperator:
-    """See Operator. What time makes has an event time of its own."""
+    """See Operator. Results of timers have an event time of their own."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ColumnJoinOperator:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        found = self._join.take(batch)
+        found = self._join.add(batch)
         self.late_sides.note(batch, found.late, found.partly_late)
         results = self._calling.call(found.pairs, found.failures)
         return derived(self.name, batch, results, dead_letters, found.late)
@@ -61,7 +61,7 @@ class ColumnJoinOperator:
         return self._join.soonest_due(times)
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
-        """See Operator. How often a key fires is bounded: by its messages, or by what the join refuses."""
+        """See Operator. A key has a bounded number of firings: by its messages, or since the join refuses others."""
         found = self._join.close(watermark_ns, reports_all=dead_letters.exclusion is not None)
         if found is None:
             return ()
@@ -84,7 +84,7 @@ class ColumnJoinOperator:
         return [rows.derived(results.columns, results.rows)]
 
     def _calls(self, pairs: Iterable[PairColumns], left_out: Sequence[int]) -> Iterator[PairColumns]:
-        """The pairs of each call: of all that fires, or where each call is marked, of what fires at a time."""
+        """The pairs of each call: of all firings, or one firing a call where the progress of each is marked."""
         for each in pairs:
             part = each.take(np.flatnonzero(~np.isin(each.rows, left_out))) if left_out else each
             if self._progress.mark is None:

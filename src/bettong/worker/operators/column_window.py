@@ -1,4 +1,4 @@
-"""`Stream.window` of what is marked `bettong.compiled`: batches at once, and all windows that are over at once."""
+"""Compiled `Stream.window`: processes a batch at once, and fires all windows that are over at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE, REFUS
 
 
 class ColumnWindowOperator:
-    """See Operator. No function of the user's is called here, so nothing raises."""
+    """See Operator. It calls no user function, so nothing raises."""
 
     def __init__(self, node: Windowed, table: PaneTable) -> None:
         self.name = node.name
@@ -34,7 +34,7 @@ class ColumnWindowOperator:
         self._late = node.windowing.late
         self._windows, self._accumulators = column_windows(node, table)
         self._nothing = Results(Columns.of_messages(node.schema, []), np.empty(0, np.int64))
-        # Groups without a timeout have none; the second one is of early results.
+        # Groups without a timeout have none; the second timer is that of early results.
         self._timers = [timer.field for timer in node.timers]
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
@@ -50,7 +50,7 @@ class ColumnWindowOperator:
             self.late_rows.keep(batch, late)
             times = batch.event_times()
             if self._late == "fire" and len(late):
-                results = self._each_alone(batch, late, times[late])
+                results = self._fire_late_rows(batch, late, times[late])
             failures = [
                 (row, self._windows.beyond(times[row])) for row in np.flatnonzero(marks == BEYOND).tolist()
             ]
@@ -59,8 +59,8 @@ class ColumnWindowOperator:
                 results = results._replace(failures=sorted([*failures, *results.failures], key=itemgetter(0)))
         return derived(self.name, batch, results, dead_letters, late)
 
-    def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
-        """What late rows give at once."""
+    def _fire_late_rows(self, batch: Batch, late: Array, times: Array) -> Results:
+        """The results of late rows, each in a window by itself."""
         rows = batch.take(late)
         starts, ends = self._windows.late_windows(late, times)
         keys = self.table.keys_of(rows)

@@ -13,13 +13,13 @@ from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTi
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
 
 
-def dead_letter_operator(node: DeadLetterMessages, parts: OperatorParts) -> Operator:  # noqa: ARG001 - as all of them
-    """Of `dead_letters`."""
+def dead_letter_operator(node: DeadLetterMessages, parts: OperatorParts) -> Operator:  # noqa: ARG001 - all take them
+    """The operator of `dead_letters`."""
     return DeadLetterOperator(node)
 
 
 class DeadLetterOperator(WithoutTime):
-    """See Operator. What it reads is what its computation reads, which comes first."""
+    """See Operator. It reads the rows that its computation reads, and runs after it."""
 
     def __init__(self, node: DeadLetterMessages) -> None:
         self.name = node.name
@@ -27,7 +27,7 @@ class DeadLetterOperator(WithoutTime):
         self._schema = node.schema
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
-        """See Operator. A message that killed a worker is in the sink alone: nothing of it passes the stage."""
+        """See Operator. A message that killed a worker goes to the sink only: it does not enter the stage."""
         failed = [each for each in dead_letters.take_new(self._of) if each.index not in batch.keys.without]
         failed.sort(key=attrgetter("index"))
         text = message_text(batch.keys.columns)

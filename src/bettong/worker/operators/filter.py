@@ -3,12 +3,12 @@
 from bettong.application.nodes.stateless import Stateless
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, failed
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, add_failures
 from bettong.worker.output.dead_letters import DeadLetters
 
 
 def filter_operator(node: Stateless, parts: OperatorParts) -> Operator:
-    """Of `filter`."""
+    """The operator of `filter`."""
     return FilterOperator(node.name, parts.calling(node))
 
 
@@ -23,6 +23,6 @@ class FilterOperator(WithoutTime):
         """See Operator."""
         results = self._calling.call(batch, None)
         if results.failures:
-            failed(self.name, batch, results, dead_letters)
+            add_failures(self.name, batch, results, dead_letters)
         assert results.rows is not None  # noqa: S101 - a predicate's results say which rows are kept
         return batch if len(results.rows) == batch.length else batch.take(results.rows)

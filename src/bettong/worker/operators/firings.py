@@ -1,8 +1,8 @@
-"""What fires in one call of `Operator.on_time`: in rounds, with results in the order of an interpreter's queue.
+"""The timers that fire in one call of `Operator.on_time`: in rounds, with results in the order of a timer queue.
 
-That queue holds (due time, key), and gives the earliest; a function may put its key in again, for a time that has
-come, too. Keys have nothing to do with one another. So it gives the same to call for the first timer of every key at
-once, then for the next one of each key that has one, and to sort by the latest time that the key has had so far.
+A timer queue holds (due time, key), and fires the earliest; a function may set its key's timer again, also to a time
+that has passed. Keys are independent. So it is equivalent to fire the first timer of every key at once, then the next
+one of each key that has one, and to sort the results by the latest due time that the key has had so far.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from bettong.worker.fired import DueTimers, Firing, due_times, keys_in_order
 from bettong.worker.firing_bounds import FiringBounds
 from bettong.worker.output.dead_letters import FiringDeadLetters
 
-# So many rounds become one: a round of a single key takes kilobytes, for some bytes of content.
+# Rounds that are joined into one: a round of a single key takes kilobytes, for some bytes of content.
 _ROUNDS_JOINED = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _Fired:
-    """Timers that fired, by row the field of each, and what they gave."""
+    """Timers that fired, by row the field of each, and their results."""
 
     rows: Batch
     fields: Sequence[str]
@@ -38,21 +38,21 @@ class _Fired:
 
 @dataclass(slots=True)
 class Firings:
-    """Of a computation whose results are of `schema`. `left_out`: see `Exclusion.of_timers`."""
+    """The firings of a computation whose results are of `schema`. `left_out`: see `Exclusion.of_timers`."""
 
     schema: Schema
     left_out: Mapping[bytes, ExcludedTimer]
     _count: int = 0
-    # By firing: why it was not called.
+    # By firing, why its function was not called.
     _refused: dict[int, str | ExcludedTimer] = field(default_factory=dict)
     _fired: list[_Fired] = field(default_factory=list)
-    # How many of these are joined.
+    # How many of `_fired` are joined rounds.
     _joined: int = 0
-    # None before the second ones: nearly always there is one round, of one field.
+    # None before the second round: nearly always there is only one, of one field.
     _bounds: FiringBounds | None = None
 
     def refused(self, due: DueTimers) -> Mapping[int, str | ExcludedTimer]:
-        """The rows of the timers that fire next that must not be called, and why; `add` has to follow."""
+        """Of the timers that fire next, the rows that must not be called, and why. Call `add` afterwards."""
         refused: dict[int, str | ExcludedTimer] = {}
         if self._fired:
             if self._bounds is None:
@@ -74,22 +74,22 @@ class Firings:
         return bounds.take(timer, rows.key_values(), due_times(rows.columns))
 
     def add(self, due: DueTimers, results: Results) -> None:
-        """These timers fired, and gave this."""
+        """Records timers that fired, and their results."""
         self._count += due.rows.length
         self._fired.append(_Fired(due.rows, [due.field] * due.rows.length, results))
         if len(self._fired) - self._joined > _ROUNDS_JOINED:
-            self._fired[self._joined :] = _as_one(self.schema, self._fired[self._joined :])
+            self._fired[self._joined :] = _joined_round(self.schema, self._fired[self._joined :])
             self._joined = len(self._fired)
 
     def results(self, computation: str, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
-        """Their results, and their failures to `dead_letters`."""
+        """The results of all firings; adds their failures to `dead_letters`."""
         if not self._fired:
             return ()
         starts = np.cumsum([0, *(each.rows.length for each in self._fired)]).tolist()
         order = np.arange(starts[-1]) if self._bounds is None else self._bounds.order()
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
-        dead_letters.firing = lambda rank: self._at(int(order[rank]), starts)
+        dead_letters.firing = lambda rank: self._firing_at(int(order[rank]), starts)
         failures = [
             (start + row, reason)
             for start, each in zip(starts, self._fired, strict=False)
@@ -117,15 +117,15 @@ class Firings:
         times = np.concatenate([each.rows.event_times() for each in self._fired])[order]
         return [Batch(results.columns.take(by_source), keys, sources[by_source], EventTimes.of(times))]
 
-    def _at(self, number: int, starts: Sequence[int]) -> Firing:
+    def _firing_at(self, number: int, starts: Sequence[int]) -> Firing:
         index = bisect_right(starts, number) - 1
         fired, row = self._fired[index], number - starts[index]
         own = fired.rows.slice(row, row + 1)
         return Firing(fired.fields[row], own.key_values()[0], due_times(own.columns)[0])
 
 
-def _as_one(schema: Schema, found: Sequence[_Fired]) -> list[_Fired]:
-    """The same as one, where all of their keys are of one type: others have no column together."""
+def _joined_round(schema: Schema, found: Sequence[_Fired]) -> list[_Fired]:
+    """Joins rounds into one, if all of their keys are of one type: others do not fit one column."""
     batches = [each.rows for each in found]
     if len({batch.schema for batch in batches}) > 1:
         return list(found)

@@ -1,4 +1,4 @@
-"""`Stream.join_within` and its like: messages of two streams in pairs, and those that are too late for any."""
+"""`Stream.join_within` and the other joins of two streams: pairs of messages, and messages that are late for any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bettong.worker.state.table import StateTable
 
 
 def join_operator(node: Joined, parts: OperatorParts) -> Operator:
-    """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
+    """The operator of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
     table = parts.tables[node.name]
     if isinstance(table, ColumnTable):
         return ColumnJoinOperator(
@@ -38,24 +38,24 @@ def join_operator(node: Joined, parts: OperatorParts) -> Operator:
 
 
 def late_side_operator(node: LateSide, parts: OperatorParts) -> Operator:
-    """Of a join's late messages."""
+    """The operator of a join's late messages."""
     join = parts.made[node.joined.name]
     assert isinstance(join, JoinOperator | ColumnJoinOperator)  # noqa: S101 - it is of a join
     return LateSideOperator(node, join.late_sides)
 
 
 class JoinOperator(StatefulOperator):
-    """See Operator. It reads batches of SidedColumns. What time makes has an event time of its own."""
+    """See Operator. It reads batches of SidedColumns. Results of timers have an event time of their own."""
 
     def __init__(self, node: Joined, table: StateTable, progress: FoldProgress) -> None:
         join = key_join(node)
-        self._taking = JoinMessages(node, join, progress)
+        self._adding = JoinMessages(node, join, progress)
         self._closing = JoinClosing(node, join)
         super().__init__(
             node,
             table,
-            self._taking,
-            dict.fromkeys((each.field for each in node.timers), self._taking),
+            self._adding,
+            dict.fromkeys((each.field for each in node.timers), self._adding),
             progress,
         )
         self.late_sides = LateSides()
@@ -66,30 +66,30 @@ class JoinOperator(StatefulOperator):
         """See Operator."""
         columns = sides_of(batch)
         changing = batch.take(np.flatnonzero(columns.of_right)) if self._changes_by_right_alone else batch
-        results = self._taking.call(batch, self.table.open(changing))
-        rows = self._taking.rows
+        results = self._adding.call(batch, self.table.open(changing))
+        rows = self._adding.rows
         self.late_sides.note(batch, rows.late, len(rows.partly_late))
         return derived(self.name, batch, results, dead_letters, rows.late)
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
-        return self._taking.join.soonest_due(times)
+        return self._adding.join.soonest_due(times)
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
-        """See StatefulOperator. With all that is due of these keys: to fire takes time, and a key may have much."""
+        """See StatefulOperator. With all due times of these keys: a round costs time, and a key may have many."""
         while due := super()._take_due(log_ns, watermark_ns):
-            found = [self._with_more(each, watermark_ns) for each in due]
+            found = [self._with_all_due_times(each, watermark_ns) for each in due]
             if firing := [each for each in found if each.rows.length]:
                 return firing
         return ()
 
-    def _with_more(self, due: DueTimers, watermark_ns: int) -> DueTimers:
+    def _with_all_due_times(self, due: DueTimers, watermark_ns: int) -> DueTimers:
         states = self.table.open(due.rows, renews=False)
         found: list[tuple[int, Any]] = []
         has_others = False
         for key, at_ns in zip(due.rows.key_values(), due.rows.columns.values(1), strict=True):
             state = states.get(key)
-            times = self._taking.join.due_ns(state, at_ns, watermark_ns)
+            times = self._adding.join.due_ns(state, at_ns, watermark_ns)
             found += [(each_ns, key) for each_ns in times]
             has_others |= len(times) != 1
             if not times and states.timers is not None:
@@ -119,7 +119,7 @@ class JoinOperator(StatefulOperator):
 
 
 class LateSideOperator(WithoutTime):
-    """See Operator. What it reads is what its join reads, which comes first."""
+    """See Operator. It reads the rows that its join reads, and runs after it."""
 
     def __init__(self, node: LateSide, late_sides: LateSides) -> None:
         self.name = node.name

@@ -1,4 +1,4 @@
-"""The kinds of operators: what makes the operator of each kind of computation."""
+"""Makes the operator of each kind of computation."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ from bettong.worker.operators.reference import reference_operator
 from bettong.worker.operators.stateful import stateful_operator
 from bettong.worker.operators.window import late_operator, window_operator
 
-# A subclass that is not here is made as its base.
+# A subclass that is not listed gets the operator of its base class.
 _KINDS: Mapping[type[Computation], Callable[[Any, OperatorParts], Operator]] = {
     Mapped: map_operator,
     FlatMapped: map_operator,

@@ -1,4 +1,4 @@
-"""`Stream.local`: combines messages of one key that are in, or late for, the same windows, before they travel."""
+"""`Stream.local`: combines messages of one key that are in, or late for, the same windows, before `key_by`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from bettong.worker.progress import FoldProgress
 from bettong.worker.windows.partials import PackedAccumulators, window_classes
 from bettong.worker.windows.ranges import RangeWindows
 
-# A partial that is larger than its messages is divided, until it is not or is as small as this; one of the larger size
-# in any case. A frame that has come in can hold what its messages take, and of settings the smallest one this.
+# A partial that is larger than its messages is divided until it is not, or has at most the small size; one above the
+# large size always is. The input frame held the messages, and the least frame size that can be set holds the small
+# size.
 _SMALL_BYTES = 8192
 _LARGE_BYTES = 65_536
 
 
 def local_operator(node: Partials, parts: OperatorParts) -> Operator:
-    """Of `local`."""
+    """The operator of `local`."""
     return LocalOperator(node, parts.progress, of_each=parts.needs_each_watermark)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Rows of one key, pane and class, in their order, and what they are combined to. `step`: see `window_classes`."""
+    """Rows of one key, pane and class, in order, and their accumulator. `step`: see `window_classes`."""
 
     rows: list[int]
     accumulator: Any
@@ -47,7 +48,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """A group, or a part of it, as it travels. `row`: the first one, which stands for all."""
+    """A group, or a part of it, as it is sent. `row`: the first one, which represents all."""
 
     row: int
     packed: bytes
@@ -57,8 +58,8 @@ class _Partial:
 class LocalOperator(WithoutTime):
     """See Operator. Nothing is kept from one batch to the next.
 
-    `combined`: how many messages are in what it gave, since somebody set this to 0. `of_each`: whether
-    the watermark before each message matters behind the log: see `Stage.needs_each_watermark`.
+    `combined`: how many messages its results combine, since the caller last set this to 0. `of_each`: whether the next
+    stage needs the watermark before each message: see `Stage.needs_each_watermark`.
     """
 
     def __init__(self, node: Partials, progress: FoldProgress, *, of_each: bool) -> None:
@@ -99,7 +100,7 @@ class LocalOperator(WithoutTime):
         return list(zip(*columns, strict=True)) if columns else [()] * batch.length
 
     def _computed_keys(self, batch: Batch, dead_letters: DeadLetters) -> tuple[Batch, Sequence[bytes]]:
-        """The rows that have a key, and the keys' bytes; of the others `key_by` disposes, as it would without this."""
+        """The rows that have a key, and the keys' bytes; the others are failures of `key_by`, as without partials."""
         read, target = key_reader(self._key, batch.schema), self._node.plain_keyed.name
         kept: list[int] = []
         keys: list[bytes] = []
@@ -151,7 +152,7 @@ class LocalOperator(WithoutTime):
             return groups
 
     def _divided(self, batch: Batch, group: _Group) -> Sequence[_Partial]:
-        """A group as messages that a frame can hold. Raises what the user's functions raise, and UnfitError."""
+        """A group as partials that a frame can hold. Raises what the user's functions raise, and UnfitError."""
         packed, count = self._packed.pack(group.accumulator), len(group.rows)
         size = len(packed)
         if size <= _SMALL_BYTES or count == 1 or size <= min(_LARGE_BYTES, _bytes_of(batch, count)):
@@ -181,5 +182,5 @@ class LocalOperator(WithoutTime):
 
 
 def _bytes_of(batch: Batch, rows: int) -> int:
-    """About what so many rows take."""
+    """About how many bytes so many rows take."""
     return batch.columns.size_bytes() * rows // batch.length

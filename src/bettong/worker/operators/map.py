@@ -8,7 +8,7 @@ from bettong.worker.output.dead_letters import DeadLetters
 
 
 def map_operator(node: Stateless, parts: OperatorParts) -> Operator:
-    """Of `map` and `flat_map`, whose functions say how many they give."""
+    """The operator of `map` and `flat_map`; their functions decide how many messages they return."""
     return MapOperator(node.name, parts.calling(node))
 
 

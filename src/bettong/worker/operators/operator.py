@@ -1,4 +1,4 @@
-"""What every computation of a stage is to the partition that runs it."""
+"""The interface of operators: what a partition calls of each computation of its stage."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ class Operator(Protocol):
     name: str
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
-        """The rows that these rows lead to. Never raises for what the user's function raises."""
+        """The rows that result from these rows. Never raises for what the user's function raises."""
 
     @property
     def due(self) -> Due | None:
-        """Lower bounds of when something is due. Cheap: it is asked several times a record.
+        """Lower bounds of when a timer is due. Cheap: it is read several times a record.
 
-        None: nothing ever is, whatever comes. It is that from the beginning, or never.
+        None: the operator has no timers, for as long as it lives.
         """
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
-        """The clocks are there: what is due fires, and leads to these rows. Called when `due` is reached; a bound
-        that was too low costs a call.
+        """Fires the timers that are due when the clocks reach these times; returns their rows. Called when `due` is
+        reached; a bound that was too low costs a call.
 
-        Firings go by (due time, key), and so do the rows; a batch's sources, and indexes of dead letters, count the
-        firings of this call. What a firing sets for a time that has passed fires in the same call. Afterwards `due` is
-        beyond both clocks. States that outlived their time to live are still there, for what was due before their end.
-        Never raises for what the user's function raises.
+        Firings are sorted by (due time, key), and so are the rows; a batch's sources, and indexes of dead letters,
+        count the firings of this call. A timer that a firing sets to a time that has passed fires in the same call.
+        Afterwards `due` is beyond both clocks. States whose time to live is over still exist, for timers that were due
+        before their end. Never raises for what the user's function raises.
         """
 
     def soonest_due(self, times: Array) -> Array | None:
-        """By row of that event time: when it makes something due by the watermark, or some time before. None: at any.
+        """By row of that event time, a lower bound of the event-time timers that it sets. None: it may set any.
 
-        Of rows that are not late; a late one makes nothing due by the watermark before it. Asked once a frame in which
-        messages are late. The nearer it is, the less often the frame is folded in parts.
+        Holds for rows that are not late; a late one sets no timer up to the watermark before it. Called once for each
+        frame with late messages. The tighter the bound, the less often the frame is folded in parts.
         """
 
 
 class OperatorParts(Protocol):
-    """What operators of one partition are made of. `made`: those that come before."""
+    """What operators of one partition are made from. `made`: the operators before."""
 
     @property
     def tables(self) -> Mapping[str, StateTable]:
@@ -73,7 +73,7 @@ class OperatorParts(Protocol):
 
     @property
     def progress(self) -> FoldProgress:
-        """Where the fold reports how far it is."""
+        """Where the fold reports its progress."""
 
     @property
     def made(self) -> Mapping[str, Operator]:
@@ -89,22 +89,22 @@ class OperatorParts(Protocol):
         """How the function of a compiled join is called."""
 
     def deletes_calling(self, node: Joined) -> Calling[None] | None:
-        """How it is asked whether messages of a compiled join's table delete; None where no function says it."""
+        """How the predicate is called that says whether a message of a compiled join's table deletes; None without."""
 
     def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
         """How the function of a timer is called."""
 
 
-def failed(
+def add_failures(
     name: str,
     batch: Batch,
     results: Results,
     dead_letters: DeadLetters,
     late: Sequence[int] | Array = (),
 ) -> None:
-    """The messages of rows that failed become dead letters, or what `on_error` says. `late`: rows counted elsewhere.
+    """Turns rows that failed into dead letters, or as `on_error` says. `late`: rows counted elsewhere.
 
-    In the order of the rows, in each execution mode: what follows `dead_letters` of one message must not depend on it.
+    In the order of the rows, so that the stream `dead_letters` is the same in each execution mode.
     """
     counted = {int(row) for row in late}
     for row, reason in sorted(results.failures, key=itemgetter(0)):
@@ -119,15 +119,15 @@ def derived(
     dead_letters: DeadLetters,
     late: Sequence[int] | Array = (),
 ) -> Batch:
-    """The rows that a function made of a batch. `late`: see `failed`."""
+    """The rows that a function made of a batch. `late`: see `add_failures`."""
     if results.failures:
-        failed(name, batch, results, dead_letters, late)
-    assert results.columns is not None  # noqa: S101 - a predicate's alone has none
+        add_failures(name, batch, results, dead_letters, late)
+    assert results.columns is not None  # noqa: S101 - only a predicate's results have none
     return batch.derived(results.columns, results.rows)
 
 
 class WithoutTime:
-    """Of a computation to which nothing is ever due."""
+    """Base of operators without timers."""
 
     due: Due | None = None
 

@@ -1,4 +1,4 @@
-"""`Stream.join_reference`: each message with the row of a table that its key names, a frame at a time."""
+"""`Stream.join_reference`: pairs each message with the reference table's row of its key, a frame at a time."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from bettong.worker.references.versions import References
 
 
 def reference_operator(node: Referenced, parts: OperatorParts) -> Operator:
-    """Of `join_reference`."""
+    """The operator of `join_reference`."""
     return ReferenceOperator(node, parts.references, parts.progress)
 
 
 class ReferenceOperator(WithoutTime):
-    """See Operator. It has no state: at which version the table is, the partition knows."""
+    """See Operator. It has no state: the partition holds the version of the table."""
 
     def __init__(self, node: Referenced, references: References, progress: FoldProgress) -> None:
         self.name = node.name
@@ -54,28 +54,28 @@ class ReferenceOperator(WithoutTime):
         return derived(self.name, batch, results._replace(failures=found), dead_letters)
 
     def _rows(self, batch: Batch, table: ReferenceTable) -> tuple[Array, list[Failure]]:
-        """By message, its row of the table, -1 for none; and the messages whose key cannot be told."""
+        """By message, its row of the table, -1 for none; and the messages whose key could not be read."""
         on = self._node.on
         if on is None:
-            return self._found(table, batch.key_values())
+            return self._rows_of_keys(table, batch.key_values())
         if isinstance(on, str):
             at = batch.schema.position(on)
             if batch.schema.fields[at].kind is Kind.INT:
                 return table.rows_of_column(batch.columns.columns[at]), []
             return table.rows_of_values(batch.columns.values(at)), []
         keys, failures = self._keys(on, batch)
-        rows, unfit = self._found(table, keys)
+        rows, unfit = self._rows_of_keys(table, keys)
         return rows, sorted([*failures, *unfit])
 
     def _keys(self, on: Callable[[Any], Any], batch: Batch) -> tuple[list[Any], list[Failure]]:
-        """What a function says of each message; None where it raised."""
+        """The key that a function returns for each message; None where it raised."""
         found: list[Any] = [None] * batch.length
         failures: list[Failure] = []
         rows = iter(range(batch.length))
         messages = iter(self._progress.messages(self.name, batch, rows))
         last = batch.length - 1
         while True:
-            # How far the loop is can be read off `rows`, for to make a message may raise, too.
+            # `rows` says how far the loop got, since making a message may raise, too.
             try:
                 for row, message in zip(rows, messages, strict=True):
                     found[row] = on(message)
@@ -85,10 +85,10 @@ class ReferenceOperator(WithoutTime):
                     continue
             return found, failures
 
-    def _found(self, table: ReferenceTable, keys: Sequence[Any]) -> tuple[Array, list[Failure]]:
+    def _rows_of_keys(self, table: ReferenceTable, keys: Sequence[Any]) -> tuple[Array, list[Failure]]:
         try:
             return table.rows_of_values(keys), []
-        except ANY_ERROR:  # a value without a hash, or one that stands for a key that a function did not give
+        except ANY_ERROR:  # an unhashable value, or None where a function returned no key
             pass
         rows = np.full(len(keys), -1, np.int64)
         failures: list[Failure] = []
@@ -100,7 +100,7 @@ class ReferenceOperator(WithoutTime):
         return rows, failures
 
     def _combined(self, batch: Batch, table: ReferenceTable, rows: Array) -> Results:
-        """What the function makes of these messages, each with its row. Failures and results by rows of `batch`."""
+        """The results of the function for these messages and their rows. Failures and results by rows of `batch`."""
         combine, make = self._node.combine, table.columns.schema.make
         output = ResultBuilder(self._node.schema)
         partners = _values(table, rows)
@@ -122,7 +122,7 @@ class ReferenceOperator(WithoutTime):
 
 
 def _values(table: ReferenceTable, rows: Array) -> list[tuple[Any, ...] | None]:
-    """The values of rows of the table, None for -1. Each row's are its own: no function sees what another one did."""
+    """The values of rows of the table, None for -1. Each message has its own: no call sees another one's changes."""
     is_there = rows >= 0
     columns = table.columns.take(rows[is_there])
     there = list(zip(*(columns.values(at) for at in range(len(columns.columns))), strict=True))

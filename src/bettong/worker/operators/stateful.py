@@ -20,7 +20,7 @@ from bettong.worker.state.table import StateTable
 
 
 def stateful_operator(node: Stateful, parts: OperatorParts) -> Operator:
-    """Of `stateful`."""
+    """The operator of `stateful`."""
     timers = {timer.field: parts.timer_calling(node, timer) for timer in node.timers}
     return StatefulOperator(
         node, parts.tables[node.name], parts.stateful_calling(node), timers, parts.progress
@@ -60,7 +60,7 @@ class StatefulOperator:
         return None
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
-        """See Operator. A timer is NEVER before its function is called."""
+        """See Operator. A timer is reset to NEVER before its function is called."""
         exclusion = dead_letters.exclusion
         firings = Firings(self._node.schema, exclusion.of_timers(self.name) if exclusion is not None else {})
         while due := self._take_due(log_ns, watermark_ns):
@@ -75,7 +75,7 @@ class StatefulOperator:
         return self.table.take_due(log_ns, watermark_ns)
 
     def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
-        """Calls their function, but for these rows; see `Firings.refused`."""
+        """Calls the timers' function, except for the refused rows; see `Firings.refused`."""
         if not refused:
             return self._call(due)
         kept = np.array([row for row in range(due.rows.length) if row not in refused], np.int64)
@@ -86,7 +86,7 @@ class StatefulOperator:
         return Results(found.columns, rows, [(int(kept[row]), reason) for row, reason in found.failures])
 
     def _fired(self, due: DueTimers) -> DueTimers:
-        """These timers, when they have fired: with the event times of what they gave."""
+        """These timers once they have fired, with the event times of their results."""
         return due
 
     def _call(self, due: DueTimers) -> Results:

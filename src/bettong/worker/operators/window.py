@@ -1,4 +1,4 @@
-"""`Stream.window`: each key's messages by windows, and what becomes of those that are late."""
+"""`Stream.window`: aggregates each key's messages in windows, and handles those that are late."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ from bettong.worker.windows.partials import MergedPartials
 
 
 def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
-    """Of `window`."""
+    """The operator of `window`."""
     table = parts.tables[node.name]
     if isinstance(table, PaneTable):
         return (CountOperator if isinstance(table, CountTable) else ColumnWindowOperator)(node, table)
@@ -46,20 +46,20 @@ def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
 
 
 def _of_partials(node: Windowed) -> Windowing:
-    """The same windows, of messages that were combined before."""
+    """The same windows, over partials instead of messages."""
     (takes,) = node.handlers
     return replace(node.windowing, aggregation=MergedPartials(node, takes.fields[ACCUMULATOR].name))
 
 
 def late_operator(node: LateMessages, parts: OperatorParts) -> Operator:
-    """Of a window's late messages."""
+    """The operator of a window's late messages."""
     window = parts.made[node.windowed.name]
     assert isinstance(window, WindowOperator | ColumnWindowOperator)  # noqa: S101 - it is of a window
     return LateOperator(node.name, window.late_rows)
 
 
 class WindowOperator(StatefulOperator):
-    """See Operator. A window that is over fires as a timer does; its result has an event time of its own."""
+    """See Operator. A window that is over fires as a timer; its result has an event time of its own."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class WindowOperator(StatefulOperator):
         return derived(self.name, batch, results, dead_letters, rows.late)
 
     def _messages_of(self, batch: Batch) -> Callable[[Sequence[int]], int]:
-        """Says how many messages some rows are of."""
+        """A function that counts the messages in some rows."""
         if not self._merges_partials:
             return len
         messages = np.asarray(batch.columns.columns[MESSAGES])
@@ -100,14 +100,14 @@ class WindowOperator(StatefulOperator):
         return self._adding.windows.soonest_due(times)
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
-        """See StateTable.take_due. Where a session has grown nothing fires."""
+        """See StateTable.take_due. Leaves out sessions that have grown."""
         while due := super()._take_due(log_ns, watermark_ns):
-            found = [DueTimers(each.field, self._over(each)) for each in due]
+            found = [DueTimers(each.field, self._still_due(each)) for each in due]
             if over := [each for each in found if each.rows.length]:
                 return over
         return ()
 
-    def _over(self, due: DueTimers) -> Batch:
+    def _still_due(self, due: DueTimers) -> Batch:
         return self._closing[due.field].over(due.rows, self.table.open(due.rows, renews=False))
 
     def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
@@ -118,7 +118,7 @@ class WindowOperator(StatefulOperator):
         if called:
             self._times[called] = np.maximum(np.array(closing.times, np.int64), 0)
         for row, why in refused.items():
-            # Too many windows at one record: then those without messages are not gone through.
+            # A text refuses too many windows at one record: skip those without messages at once.
             closing.skip(
                 rows.slice(row, row + 1), self.table.open(rows, renews=False), empty=isinstance(why, str)
             )
@@ -129,7 +129,7 @@ class WindowOperator(StatefulOperator):
 
 
 class LateOperator(WithoutTime):
-    """See Operator. What it reads is what its window reads, which comes first."""
+    """See Operator. It reads the rows that its window reads, and runs after it."""
 
     def __init__(self, name: str, late_rows: LateRows) -> None:
         self.name = name

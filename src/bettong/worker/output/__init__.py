@@ -1,1 +1,1 @@
-"""What leaves a stage: rows become numbered frames for sinks and other stages; what failed becomes dead letters."""
+"""The output of a stage: rows become numbered frames for sinks and other stages; failures become dead letters."""

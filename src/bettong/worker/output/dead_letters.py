@@ -33,21 +33,21 @@ class FailedMessage:
 class DeadLetters:
     """The messages of one frame that failed, in the order in which they did, and how many were skipped.
 
-    `on_error` by computation; dead letters where it says nothing. `stopping`: the first message that must stop its
-    partition. What comes of messages behind it cannot matter.
+    `on_error`: by computation, dead letters by default. `stopping`: the first message that must stop its partition. The
+    results of messages behind it do not matter.
     """
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
     stopping: FailedMessage | None = None
-    # By whose account, and whether they were skipped: how many rows failed. Nearly always none.
+    # Failed rows by the computation that counts them, and whether they were skipped. Nearly always none.
     failed_rows: dict[tuple[str, bool], int] | None = None
-    # By computation: how many of `found` `take_new` has gone through.
+    # By computation, how many of `found` its `take_new` has read.
     _passed: dict[str, int] = field(default_factory=dict)
 
     def take_new(self, computation: str) -> list[FailedMessage]:
-        """Those of a computation since this was last asked."""
+        """The failures of a computation since the last call for it."""
         start = self._passed.get(computation, 0)
         self._passed[computation] = len(self.found)
         return [failed for failed in self.found[start:] if failed.computation == computation]
@@ -55,9 +55,9 @@ class DeadLetters:
     def add(
         self, computation: str, reason: str, index: int, *, row_of: str = "", is_counted: bool = True
     ) -> None:
-        """Notes that a message could not be processed. `row_of`: whose row it is, where not `computation`'s.
+        """Records that a message could not be processed. `row_of`: whose row it is, where not `computation`'s.
 
-        `is_counted`: whether it is the first thing that is said of that row.
+        `is_counted`: whether it is the first failure of that row.
         """
         policy = self.on_error.get(computation, DEAD_LETTER)
         if is_counted:
@@ -68,9 +68,9 @@ class DeadLetters:
         self._refuse(policy, computation, reason, index)
 
     def leave_out(self, computation: str, reason: str, index: int, *, is_logged: bool) -> None:
-        """The same, of what does not come to the computation, in which it killed a worker.
+        """Records a message that is withheld from the computation, in which it killed a worker.
 
-        `is_logged`: it was gone on from before, so it stops nothing, whatever the computation says now.
+        `is_logged`: its exclusion is in the log already, so it stops nothing, whatever `on_error` is now.
         """
         policy = self.on_error.get(computation, DEAD_LETTER)
         if is_logged and policy == STOP:
@@ -88,14 +88,14 @@ class DeadLetters:
             self.stopping = failed
 
     def note_sites(self, sites: FailureSites) -> None:
-        """Says where in the user's code they failed."""
+        """Records where in the user's code they failed."""
         for failed in self.found:
             sites.note(failed.computation, failed.reason, failed.traceback)
         if self.stopping is not None:
             sites.note(self.stopping.computation, self.stopping.reason, self.stopping.traceback)
 
     def is_stopped_before(self, index: int) -> bool:
-        """Whether a message before that one stops the partition."""
+        """Whether a message before that index stops the partition."""
         return self.stopping is not None and self.stopping.index < index
 
     def before_stop(self, batches: Sequence[Batch]) -> Sequence[Batch]:
@@ -106,24 +106,24 @@ class DeadLetters:
         return [batch for batch in kept if batch.length]
 
     def in_order(self) -> list[FailedMessage]:
-        """What failed, by message, so that the order does not depend on how messages were cut into frames."""
+        """The failures, by message, so that their order does not depend on how messages were batched into frames."""
         return sorted(self.found, key=lambda failed: failed.index)
 
 
 @dataclass(slots=True)
 class FiringDeadLetters(DeadLetters):
-    """Of what fires in one call of `Operator.on_time`: the firings that failed, there or in what follows.
+    """The firings of one call of `Operator.on_time` that failed, there or in later computations.
 
-    An index counts the firings of the call. The caller sets `firing`, which gives the one at an index, before it adds
-    any or returns rows. `exclusion`: says which of them must not be called, for they killed a worker; the caller calls
-    `exclude` with each of those.
+    An index counts the firings of the call. The caller sets `firing`, which returns the one at an index, before it adds
+    any or returns rows. `exclusion`: says which of them must not be called, since they killed a worker; the caller
+    calls `exclude` with each of those.
     """
 
     exclusion: Exclusion | None = None
     firing: Callable[[int], Firing] | None = None
 
     def left_out(self, owner: str, firings: int) -> dict[int, ExcludedTimer]:
-        """Of so many firings of a computation, those that must not be called: see `exclusion`. `firing` is set."""
+        """Of so many firings of a computation, those that must not be called: see `exclusion`. Needs `firing`."""
         timers = self.exclusion.of_timers(owner) if self.exclusion is not None else {}
         found = {}
         for index in range(firings) if timers else ():
@@ -133,7 +133,7 @@ class FiringDeadLetters(DeadLetters):
         return found
 
     def add_all(self, computation: str, found: Iterable[tuple[int, str | ExcludedTimer]]) -> None:
-        """Notes of firings why they failed, or that they are left out."""
+        """Records firings that failed, and why, or that are left out."""
         for index, why in sorted(found, key=itemgetter(0)):
             if isinstance(why, str):
                 self.add(computation, why, index)
@@ -141,21 +141,21 @@ class FiringDeadLetters(DeadLetters):
                 self.exclude(why, index)
 
     def exclude(self, timer: ExcludedTimer, index: int) -> None:
-        """A firing is left out: see `exclusion`."""
+        """Records a firing that is left out: see `exclusion`."""
         is_logged = self.exclusion is not None and self.exclusion.is_logged
         self.leave_out(timer.computation, timer.reason, index, is_logged=is_logged)
 
     def text(self, index: int) -> bytes:
-        """What stands in place of a message."""
-        assert self.firing is not None  # noqa: S101 - it was set before anything could fail
+        """The firing as text, which stands for a message."""
+        assert self.firing is not None  # noqa: S101 - set before anything can fail
         return self.firing(index).text()
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFraming:
-    """Frames the dead letters of input frames. `id`: the partition where they were found.
+    """Makes frames of the dead letters of input frames. `id`: the partition where they failed.
 
-    `emitter`, here and below, makes the frames of the input frame that they come from.
+    `emitter`, here and below, makes the output frames of the input frame that they come from.
     """
 
     application: str
@@ -170,7 +170,7 @@ class DeadLetterFraming:
         as_received: bool = False,
         whole_record: bool = False,
     ) -> Iterator[OutputRecord]:
-        """The records of messages that failed; `message(index)` gives one, as JSON unless `as_received`."""
+        """The records of messages that failed; `message(index)` returns one, as JSON unless `as_received`."""
         return self._framed(
             emitter,
             (
@@ -236,7 +236,7 @@ class DeadLetterFraming:
 
 
 def message_text(columns: Columns) -> Callable[[int], bytes]:
-    """Gives the message at an index of a frame as JSON, for dead letters. Runs none of the user's code."""
+    """A function that returns the message at an index of a frame as JSON, for dead letters. Runs no user code."""
 
     def text(index: int) -> bytes:
         row = columns.slice(index, index + 1)

@@ -1,4 +1,4 @@
-"""Results of one input frame as the frames that carry them on: within the size limit, numbered, in order."""
+"""Encodes the results of one input frame as output frames: within the size limit, numbered, in order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from bettong.identifiers import Origin, PartitionId, partition_origin, stage_pro
 from bettong.immutable import immutable
 from bettong.worker.output.numbering import SentTable
 
-# What protobuf adds to a message among a frame's rows: a tag, and a length of at most 5 bytes.
+# What protobuf adds to each of a frame's rows: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
 
@@ -25,7 +25,7 @@ class OutputRecord:
 
 
 class FrameDestination(NamedTuple):
-    """Where frames go, and who numbers them there."""
+    """Where frames go, and the origin that numbers them there."""
 
     topic: str
     partition: int
@@ -33,10 +33,10 @@ class FrameDestination(NamedTuple):
 
 
 def origin_of(target: str, partition: PartitionId) -> Origin:
-    """Who numbers the frames that a partition of a stage writes for a sink, a stream that `key_by` made, dead letters.
+    """The origin of the frames that a partition of a stage writes to a target: a sink, a `key_by`, dead letters.
 
-    It stays the same whatever streams of the stage lead there, and whatever their messages are, so that a replay by
-    a changed application repeats numbers. Frames of several schemas are parts of one input frame: see `numbering`.
+    It does not depend on which streams of the stage lead there, or on their messages, so that a replay by a changed
+    application repeats sequence numbers. Frames of several schemas are parts of one input frame: see `numbering`.
     """
     return partition_origin(stage_producer(target, partition.stage), partition.partition)
 
@@ -51,10 +51,10 @@ class Piece(NamedTuple):
 
 @immutable()
 class FrameEmitter:
-    """Makes the frames that one input frame, at `offset`, leads to; they inherit its times.
+    """Makes the output frames of one input frame, at `offset`; they inherit its times.
 
-    In a stage that needs event time they carry `watermark_ns`, and `note_sent` gets the destination of those for
-    another such stage.
+    In a stage that needs event time they carry `watermark_ns`, and `note_sent` is called with the destination of each
+    frame for another such stage.
     """
 
     frame: Frame
@@ -66,7 +66,7 @@ class FrameEmitter:
 
     @property
     def body_bytes_max(self) -> int:
-        """Bytes that a frame has for its messages."""
+        """The bytes in a frame that messages may take."""
         return self.frame_bytes_max - ENVELOPE_BYTES_MAX
 
     @property
@@ -77,7 +77,7 @@ class FrameEmitter:
     def pieces(
         self, columns: Columns, start: int, stop: int, payload: bytes, *, beside: int = 0
     ) -> Iterator[Piece]:
-        """Rows, whose payload is given, as payloads: halved until each fits a frame or is a single row.
+        """Splits rows, whose payload is given, in halves until each payload fits a frame or has a single row.
 
         `beside`: bytes that the frame holds beside the payload, for each row.
         """
@@ -89,7 +89,7 @@ class FrameEmitter:
             yield from self.pieces(columns, first, last, columns.slice(first, last).payload(), beside=beside)
 
     def oversized(self, size: int) -> FrameError:
-        """Why a result of so many bytes cannot leave."""
+        """The error for a result of so many bytes, which no frame can hold."""
         return FrameError(
             f"a result of {size} bytes; a frame holds at most {self.body_bytes_max} (BETTONG_FRAME_BYTES_MAX)"
         )

@@ -1,8 +1,8 @@
-"""The numbers that make frames effectively once.
+"""The sequence numbers that make delivery of frames effectively once.
 
-A frame that leaves a stage carries `sequence = (input offset + 1) * PARTS_MAX + part`: it grows with the log, and a
-replay gives the same frame the same number. Usually there is one part for each input frame and destination;
-results of several schemas, or that outgrow the frame limit, are spread over several.
+An output frame of a stage carries `sequence = (input offset + 1) * PARTS_MAX + part`: it grows with the log, and a
+replay assigns the same number to the same frame. Usually there is one part for each input frame and destination;
+results of several schemas, or beyond the frame limit, are spread over several.
 """
 
 from collections.abc import Iterable
@@ -24,15 +24,15 @@ class SentTable:
 
     @classmethod
     def of(cls, sent: Iterable[tuple[Origin, int, SequenceNumber]]) -> Self:
-        """From origins, partitions and sequences, as a snapshot holds them."""
+        """The table of origins, partitions and sequences that a snapshot holds."""
         return cls({(origin, partition): sequence for origin, partition, sequence in sent})
 
     def last(self, origin: Origin, partition: int) -> SequenceNumber:
-        """The last number that was given; 0 before the first."""
+        """The last number that was assigned; 0 before the first."""
         return self.sequences.get((origin, partition), NO_SEQUENCE)
 
     def number(self, origin: Origin, partition: int, offset: int) -> tuple[SequenceNumber, SequenceNumber]:
-        """The `(sequence, previous)` of the next frame that input `offset` leads to there."""
+        """The `(sequence, previous)` of the next frame there that results from input `offset`."""
         previous = self.last(origin, partition)
         sequence = SequenceNumber(max((offset + 1) * PARTS_MAX, previous + 1))
         self.sequences[origin, partition] = sequence

@@ -1,4 +1,4 @@
-"""The error that stops a partition at what a computation with on_error="stop" cannot process."""
+"""The error that stops a partition at a message or timer that a computation with on_error="stop" cannot process."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from bettong.identifiers import PartitionId
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.output.framing import FrameEmitter
 
-# Characters of a message, and of the reason why it cannot be processed.
+# Characters shown of a message, and of the reason why it cannot be processed.
 _MESSAGE_SHOWN = 1000
 _REASON_SHOWN = 300
 
@@ -18,9 +18,9 @@ def poison(
     dead_letters: DeadLetters,
     text: Callable[[int], bytes],
 ) -> PoisonError:
-    """All that is needed to find the message, or the timer that fired, and the remedy, on one line."""
+    """The error, whose one line identifies the message, or the timer that fired, and names the remedy."""
     failed, frame = dead_letters.stopping, emitter.frame
-    assert failed is not None  # noqa: S101 - nobody asks otherwise
+    assert failed is not None  # noqa: S101 - called only where one stops
     fired = isinstance(dead_letters, FiringDeadLetters)
     what, again = ("a timer that fired", "timer") if fired else ("a message", "message")
     index = "" if fired else f", index {failed.index}"

@@ -1,4 +1,4 @@
-"""Where the rows of a batch leave their stage: for a sink, or by their new keys for the partitions of a stage."""
+"""Routes the rows of a batch that leave a stage: to a sink, or by their new keys to the partitions of a stage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RowTimes(NamedTuple):
 
     @classmethod
     def of(cls, output: StageOutput, batch: Batch, rows: Array) -> RowTimes:
-        """Of those rows of a batch, in that order."""
+        """The times of those rows of a batch, in that order."""
         return cls(
             batch.event_times().take(rows) if output.needs_time else None,
             batch.message_watermarks().take(rows) if output.judges_lateness else None,
@@ -43,11 +43,11 @@ class RowTimes(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row at most."""
+        """The most bytes that these take a row."""
         return sum(TIME_BYTES for each in (self.times, self.watermarks) if each is not None)
 
     def encoded(self, start: int, stop: int) -> tuple[bytes, bytes]:
-        """Both, as the frame of the rows from `start` up to but not including `stop` carries them."""
+        """Both, encoded for the frame of the rows from `start` up to but not including `stop`."""
         if self.times is None:
             return b"", b""
         times = self.times[start:stop]
@@ -63,7 +63,7 @@ _NO_TIMES = RowTimes()
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes what input frames of a partition, `id`, lead to. `partitions`: of every stage."""
+    """Routes the results of input frames of partition `id`. `partitions`: how many every stage has."""
 
     application: str
     id: PartitionId
@@ -72,9 +72,9 @@ class Router:
     def route(
         self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
     ) -> Iterator[OutputRecord]:
-        """The records that a batch leads to at an output; rows that cannot leave become dead letters.
+        """The records of a batch for an output; rows that cannot be sent become dead letters.
 
-        `emitter` makes the frames of the input frame that the batch comes from.
+        `emitter` makes the output frames of the input frame that the batch comes from.
         """
         columns = batch.columns
         if isinstance(output.target, Keyed):
@@ -114,7 +114,7 @@ class Router:
         try:
             division = split(partitions_of(columns, target.key, self.partitions), self.partitions)
             order = division.order
-        except ANY_ERROR:  # the user's key function: find the messages that it cannot take
+        except ANY_ERROR:  # the user's key function raised: find the messages for which it does
             kept, partitions = _keyable(target, batch, dead_letters, self.partitions)
             division = split(partitions, self.partitions)
             order = kept.take(division.order)
@@ -169,7 +169,7 @@ class Router:
                 raise emitter.oversized(len(data))
             encoded.append(data)
 
-        _each(batch, sink, encode, dead_letters)
+        _for_each_row(batch, sink, encode, dead_letters)
         return encoded
 
 
@@ -183,12 +183,14 @@ def _keyable(target: Keyed, batch: Batch, dead_letters: DeadLetters, partitions:
         found.append(partition_of(read(message), partitions))
         kept.append(row)
 
-    _each(batch, target.name, keep, dead_letters)
+    _for_each_row(batch, target.name, keep, dead_letters)
     return np.array(kept, np.int64), np.array(found, np.uint16)
 
 
-def _each(batch: Batch, target: str, take: Callable[[int, Any], None], dead_letters: DeadLetters) -> None:
-    """Calls `take(row, message)` for each row. What it raises, or making the message does, is that row's failure."""
+def _for_each_row(
+    batch: Batch, target: str, take: Callable[[int, Any], None], dead_letters: DeadLetters
+) -> None:
+    """Calls `take(row, message)` for each row. An error of it, or of making the message, is that row's failure."""
     rows = iter(range(batch.length))
     messages = iter(batch.columns)
     while True:

@@ -1,1 +1,1 @@
-"""What windows mean: which accumulators a message goes into, when a window is over, and what it holds then."""
+"""The semantics of windows: which accumulators a message goes into, when a window is over, and what it holds then."""

@@ -1,8 +1,8 @@
-"""What built-in aggregates keep of a window when they run compiled: words of 64 bits, from columns and to columns.
+"""The accumulators of compiled built-in aggregates: words of 64 bits, loaded from columns and read into columns.
 
-Each aggregate has as many words as its value needs: none for a count, for every window knows how many messages it has,
-one for a number, two for a sum of integers, which may outgrow 64 bits, and as many as hold it for text. A condition
-(`where=`) has one more: how many messages it let in. What words hold, and what becomes of two of them, is decided here;
+Each aggregate has as many words as its value needs: none for a count, because every window counts its messages, one for
+a number, two for a sum of integers, which may outgrow 64 bits, and as many as hold it for text. A condition (`where=`)
+has one more, which counts the messages that meet it. What words hold, and how two of them are folded, is decided here;
 `pane_kernels` only folds them.
 """
 
@@ -41,22 +41,22 @@ from bettong.worker.windows.fold_kernels import (
 from bettong.worker.windows.gathered import Gathered, ItemValues, RankedValues
 from bettong.worker.windows.value_words import ordered_words, python_values, raw_words, values_in, words_for
 
-# Of integers, of floats.
+# The operation of integers, and of floats.
 _OPERATIONS: dict[type[Any], tuple[int, int]] = {
     Min: (LEAST, LEAST_FLOAT),
     Max: (MOST, MOST_FLOAT),
     First: (KEEP_OLDER, KEEP_OLDER),
     Last: (KEEP_NEWER, KEEP_NEWER),
 }
-# What is more than a value of each window.
+# Aggregates that keep several values of each window.
 _GATHERED = (Top, Distinct, ApproxDistinct, Quantile)
-# Up to here floats hold every integer, so that to divide them rounds once, as Python does.
+# Up to here floats hold every integer, so that a division rounds once, as in Python.
 _EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class _Accumulator:
-    """Of one aggregate: `field` is what it is of, None for a count. Its words are those from `start` to `stop`.
+    """The words of one aggregate, from `start` to `stop`. `field`: what it aggregates, None for a count.
 
     `condition`: the field that says which messages are added; its word is that at `stop`. Counts and sums may have one.
     """
@@ -69,7 +69,7 @@ class _Accumulator:
 
     @property
     def all_operations(self) -> list[int]:
-        """What becomes of each word, that of the condition too."""
+        """The operation of each word, the condition's included."""
         return self._operations if self.condition is None else [*self._operations, ADD]
 
     @property
@@ -90,15 +90,15 @@ class _Accumulator:
         return self.field is not None and _is_carried(self.aggregate, self.field)
 
     @property
-    def _is_turned(self) -> bool:
-        """Whether its words are compared, and have no sign."""
+    def _is_sign_flipped(self) -> bool:
+        """Whether its words are compared as signed ones, but are unsigned."""
         compared = isinstance(self.aggregate, Min | Max)
         return compared and self.field is not None and self.field.dtype == np.uint64
 
     def leave_out(self, fits: Column, into: Array) -> None:
-        """Of rows that are not added, puts what changes no sum into its rows of words."""
+        """Sets the words of rows that are not added to what changes no sum."""
         if self._is_float:
-            # Zero itself would make 0.0 of -0.0.
+            # Adding 0.0 would turn -0.0 into 0.0.
             into.view(np.float64)[0, fits == 0] = -0.0
         else:
             into[:, fits == 0] = 0
@@ -107,7 +107,7 @@ class _Accumulator:
         """Fills rows of words, one for each of its own, with the values of a column."""
         assert isinstance(column, np.ndarray)  # noqa: S101 - its width is fixed
         assert self.field is not None  # noqa: S101 - a count loads none
-        words = (ordered_words if self._is_turned else raw_words)(self.field, column)
+        words = (ordered_words if self._is_sign_flipped else raw_words)(self.field, column)
         into[: len(words)] = words
         if self._is_carried:
             into[1] = 0 if column.dtype == np.uint64 else into[0] >> 63
@@ -119,7 +119,7 @@ class _Accumulator:
             return added
         found = self.accumulated(words)
         if self.condition is not None and self._is_float:
-            # The sum of none: see `leave_out`.
+            # The sum of no messages: see `leave_out`.
             found = np.where(added == 0, 0.0, found)
         if not isinstance(self.aggregate, Mean):
             return found
@@ -132,35 +132,35 @@ class _Accumulator:
         return means
 
     def accumulated(self, words: Array) -> Array:
-        """What each row of words holds: in the type that it was loaded from, or a wider one, maybe Python's."""
+        """The value in each row of words: in the type that it was loaded from, or a wider one, maybe Python's."""
         own = np.ascontiguousarray(words[:, self.start : self.stop])
         assert self.field is not None  # noqa: S101 - a count has no words
         if self._is_carried:
-            return _sums(own[:, 0], own[:, 1])
+            return _wide_sums(own[:, 0], own[:, 1])
         return values_in(
-            self.field, ordered_words(self.field, own, are_words=True) if self._is_turned else own
+            self.field, ordered_words(self.field, own, are_words=True) if self._is_sign_flipped else own
         )
 
 
 class WindowWords(NamedTuple):
-    """Of windows, a row each, how many messages they have and their accumulators; and the tables of all their items."""
+    """A row for each window, its message count and accumulators; and the tables of all their items."""
 
     words: Array
     items: Array
 
 
 class Accumulators:
-    """Of `bettong.aggregate`, over messages of a schema, by keys of a field's type."""
+    """The accumulators of `bettong.aggregate` over messages of a schema, by keys of a field's type."""
 
     def __init__(
         self, owner: str, aggregated: Aggregated[Any], takes: Schema, key: Field, *, are_timed: bool = False
     ) -> None:
-        """Raises ApplicationError where the key does not fill the result's.
+        """Raises ApplicationError where the key does not fit the result's field of that name.
 
         `are_timed`: the first two words are the first and the last event time.
         """
         self.schema = schema_of(aggregated.result)
-        # Messages of the computation, none of them.
+        # Columns of the computation's messages, without any.
         self.nothing = Columns.of_messages(takes, [])
         self._takes = takes
         self._key = key
@@ -174,7 +174,7 @@ class Accumulators:
                 gathered[name] = aggregate
                 continue
             field, where = (_field(takes, each) for each in (aggregate.reads.get("of"), aggregate.where))
-            stop = start + _words(aggregate, field)
+            stop = start + _word_count(aggregate, field)
             self._found[name] = _Accumulator(aggregate, field, where, start, stop)
             start = stop + (where is not None)
         operations = [*own, *(each for found in self._found.values() for each in found.all_operations)]
@@ -186,8 +186,8 @@ class Accumulators:
         kinds = [each.kind for each in self._gathered.values() if isinstance(each, ItemValues)]
         self.folds = Folds(
             np.array(operations, np.int64),
-            _rows([each.top for each in self._gathered.values() if isinstance(each, RankedValues)], 5),
-            _rows(kinds, 4),
+            _matrix([each.top for each in self._gathered.values() if isinstance(each, RankedValues)], 5),
+            _matrix(kinds, 4),
             self.words,
             self.words - PANE_WORDS * len(kinds),
         )
@@ -196,7 +196,7 @@ class Accumulators:
                 check_key(owner, field, key.kind)
 
     def load(self, columns: Columns, times: Array | None = None) -> tuple[Array, Array, Array]:
-        """What is added of each row, shape (words, rows): as integers, as floats, and in one row.
+        """The words that each row adds, shape (words, rows): as integers, as floats, and as integers flattened.
 
         `times`: event times, where they are timed.
         """
@@ -218,7 +218,7 @@ class Accumulators:
         return loaded, loaded.view(np.float64), loaded.reshape(-1)
 
     def alone(self, columns: Columns) -> WindowWords:
-        """What windows keep that have one row each."""
+        """The words of windows that have one row each."""
         values, items, row = self.load(columns), ItemSegments(), 0
         words = np.zeros((columns.length, 1 + self.words), np.int64)
         while True:
@@ -228,7 +228,7 @@ class Accumulators:
             items.grow()
 
     def refused(self, columns: Columns) -> dict[int, str]:
-        """The rows that an aggregate refuses, and why the first one does."""
+        """The rows that an aggregate refuses, and the reason of the first one that does."""
         found = dict[int, str]()
         for each in self._gathered.values():
             for row, reason in each.refused(columns):
@@ -238,9 +238,9 @@ class Accumulators:
     def results(
         self, keys: Array, starts: Array, ends: Array, kept: WindowWords, are_early: Array | None = None
     ) -> tuple[Columns, dict[int, str]]:
-        """The results of windows, and why those that do not fit their schema do not, by window.
+        """The results of windows, and by window the reason why its result does not fit the schema.
 
-        `are_early`: which of them are of windows that are open, if any is.
+        `are_early`: which of them are of open windows, if any is.
         """
         words = kept.words
         own = {"key": (self._key.kind, keys), "start": (Kind.INT, starts), "end": (Kind.INT, ends)}
@@ -261,7 +261,7 @@ class Accumulators:
             else:
                 values.append(own[field.name])
         columns = [
-            _fitting(field, each) if isinstance(each, np.ndarray) else None
+            _fitting_column(field, each) if isinstance(each, np.ndarray) else None
             for field, (_, each) in zip(self.schema.fields, values, strict=True)
         ]
         fit = [column for column in columns if column is not None]
@@ -292,16 +292,16 @@ class Accumulators:
 
 
 def _field(takes: Schema, read: Read | None) -> Field | None:
-    """The field that is read: compiled aggregates read nothing else."""
+    """The field that an aggregate reads: compiled ones read nothing else."""
     return takes.fields[takes.position(read)] if isinstance(read, str) else None
 
 
 def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dict[str, Gathered]:
-    """Of those that are more than a value of each window, by field of the result. `word`: the first one of theirs.
+    """The aggregates that keep several values of each window, by field of the result. `word`: their first word.
 
-    First come the words of NaNs, then those of `Top`, those of items last.
+    First come the counts of NaNs, then the words of `Top`, those of items last.
     """
-    of = {name: _read(takes, each.reads["of"]) for name, each in aggregates.items()}
+    of = {name: _read_field(takes, each.reads["of"]) for name, each in aggregates.items()}
     spared = [
         name
         for name, each in aggregates.items()
@@ -313,7 +313,7 @@ def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dic
     for name, each in sorted(aggregates.items(), key=lambda named: not isinstance(named[1], Top)):
         where = _field(takes, each.where)
         if isinstance(each, Top):
-            by = of[name] if each.by is None else _read(takes, each.by)
+            by = of[name] if each.by is None else _read_field(takes, each.by)
             found[name] = RankedValues(each, of[name], by, where, word, row)
         elif isinstance(each, Distinct | ApproxDistinct | Quantile):
             found[name] = ItemValues(each, of[name], where, word, row, spares.get(name))
@@ -321,17 +321,17 @@ def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dic
     return {name: found[name] for name in aggregates}
 
 
-def _rows(found: list[list[int]], width: int) -> Array:
+def _matrix(found: list[list[int]], width: int) -> Array:
     return np.array(found, np.int64).reshape(-1, width)
 
 
-def _read(takes: Schema, read: Read) -> Field:
+def _read_field(takes: Schema, read: Read) -> Field:
     field = _field(takes, read)
     assert field is not None  # noqa: S101 - see `_field`
     return field
 
 
-def _words(aggregate: Aggregate, field: Field | None) -> int:
+def _word_count(aggregate: Aggregate, field: Field | None) -> int:
     """How many words an aggregate of the field has."""
     return 0 if field is None else words_for(field) + _is_carried(aggregate, field)
 
@@ -340,8 +340,8 @@ def _is_carried(aggregate: Aggregate, field: Field) -> bool:
     return isinstance(aggregate, Sum | Mean) and field.kind is Kind.INT
 
 
-def _sums(lower: Array, upper: Array) -> Array:
-    """Integers of 128 bits: of 64 where these hold all, else Python's."""
+def _wide_sums(lower: Array, upper: Array) -> Array:
+    """Integers of 128 bits: as 64 bits where these hold all, else as Python's."""
     if np.array_equal(upper, lower >> 63):
         return lower
     if not upper.any():
@@ -350,7 +350,7 @@ def _sums(lower: Array, upper: Array) -> Array:
     return np.array([(high << 64) + low for high, low in pairs], object)
 
 
-def _fitting(field: Field, values: Array) -> Array | None:
+def _fitting_column(field: Field, values: Array) -> Array | None:
     """The values as a column of the field; None where one does not fit."""
     dtype = field.dtype
     assert dtype is not None  # noqa: S101 - compiled results have fixed widths
@@ -363,7 +363,7 @@ def _fitting(field: Field, values: Array) -> Array | None:
             return None
         return values.astype(dtype)
     if field.kind is Kind.FLOAT:
-        # By way of 64 bits, as Python does: to round an integer to 32 at once may give another number.
+        # By way of 64 bits, as Python does: an integer rounded to 32 bits directly may be another number.
         wide = values.astype(np.float64)
         with np.errstate(over="ignore"):
             numbers = wide.astype(dtype)

@@ -1,4 +1,4 @@
-"""Windows over columns: what the plain ones do message by message, for the rows of a batch at once."""
+"""Windows over columns: they do for the rows of a batch at once what `KeyWindows` do message by message."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from bettong.worker.windows.pane_kernels import DueKeys
 
 
 class PaneWords(Protocol):
-    """What panes keep of messages: so many words."""
+    """The words that panes keep of messages."""
 
     words: int
     folds: Folds
 
     @property
     def nothing(self) -> Columns:
-        """No messages."""
+        """Columns without messages."""
 
     def load(self, columns: Columns) -> tuple[Array, Array, Array]:
-        """What is added of each row, shape (words, rows): as integers, as floats, and in one row."""
+        """The words that each row adds, shape (words, rows): as integers, as floats, and as integers flattened."""
 
 
 class ClosedWindows(NamedTuple):
-    """What fired, by time, then by key: keys, when each was due, the event time of what it gives, and whether that is
+    """Firings, by time, then by key: keys, when each was due, the event time of its results, and whether these are
     early: of windows that are still open.
 
-    `given`: by result, which of these it is of, in their order; then when its window began and ended, and what it kept.
+    `given`: by result, the index of its firing, ascending; then its window's start, end and accumulators.
     """
 
     keys: Array
@@ -51,9 +51,9 @@ class ClosedWindows(NamedTuple):
 
 
 class ColumnWindows:
-    """Of one kind, all keys of one partition, whose panes are in `table`.
+    """The windows of one kind, all keys of one partition, whose panes are in `table`.
 
-    `word`: what a person calls one.
+    `word`: what error messages call one.
     """
 
     word = "window"
@@ -64,14 +64,14 @@ class ColumnWindows:
         self._table = table
 
     def add(self, batch: Batch, refused: Mapping[int, str]) -> Array:
-        """Puts rows into windows of their keys; by row, the mark of what is to say of it (see `pane_kernels`).
+        """Adds rows to the windows of their keys; returns the mark of each row (see `pane_kernels`).
 
-        `refused`: rows that an aggregate refuses, if they come into a window.
+        `refused`: rows that an aggregate refuses, if they go into a window.
         """
         raise NotImplementedError
 
     def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:
-        """The starts and ends of windows of these rows of the last batch, by themselves. `times`: of those rows."""
+        """Starts and ends of the windows that these late rows of the last batch have alone. `times`: of those rows."""
         raise NotImplementedError
 
     def soonest_due(self, times: Array) -> Array:
@@ -79,7 +79,7 @@ class ColumnWindows:
         raise NotImplementedError
 
     def beyond(self, at_ns: int) -> str:
-        """Why a row of that event time is refused that comes into none."""
+        """The reason for which a row of that event time is refused: its window ends beyond 64 bits."""
         return reason_of(
             ValueError(f"its event time is {at_ns} ns: its {self.word} ends after the year 2262")
         )
@@ -87,28 +87,28 @@ class ColumnWindows:
     def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:
         """Fires all windows that are over by then, and early results that are due; None where there are none.
 
-        `release` has to follow.
+        The caller then calls `release` with the result.
         """
         table = self._table
         slots, dues, early = table.take_windows_due(log_ns, watermark_ns)
         if not len(slots):
             return None
         until_ns = min(watermark_ns, NEVER - 1)
-        # What is due first fires first: early results behind the windows that are due by then, and before the others.
+        # Firings are in order of time: early results after the windows that are due by then, and before the others.
         due = DueKeys(slots, dues, np.minimum(early, until_ns), np.zeros(len(slots), np.int64))
-        fired = [self._over(due)]
+        fired = [self._fire_over(due)]
         waiting = np.flatnonzero((early != NEVER) & (table.words[slots, OLDEST] >= 0))
         if len(waiting):
             due = due.take(waiting, until_ns)
-            fired.append(self._so_far(due.slots, early[waiting]))
+            fired.append(self._fire_early(due.slots, early[waiting]))
             due.fired[:] += 1
-            fired.append(self._over(due))
+            fired.append(self._fire_over(due))
         table.close(slots)
         return in_order(fired, table.panes.items.words)
 
-    def _over(self, due: DueKeys) -> FiredWindows:
+    def _fire_over(self, due: DueKeys) -> FiredWindows:
         """Fires the windows of these keys that are over."""
-        found, count = self._find(
+        found, count = self._find_windows(
             len(due.slots), lambda index, found, count: self._close(index, due, found, count)
         )
         dues = found.dues[:count]
@@ -123,11 +123,11 @@ class ColumnWindows:
             found.words[:count],
         )
 
-    def _so_far(self, slots: Array, dues: Array) -> FiredWindows:
-        """Early results of keys that have open windows, and are due for them at these times."""
+    def _fire_early(self, slots: Array, dues: Array) -> FiredWindows:
+        """Early results of keys with open windows, which are due at these times."""
         oldest = self._oldest_ends(slots)
         ends = oldest.copy()
-        found, count = self._find(
+        found, count = self._find_windows(
             len(slots), lambda index, found, count: self._show(index, slots, ends, found, count)
         )
         return FiredWindows(
@@ -142,28 +142,28 @@ class ColumnWindows:
         )
 
     def release(self, closed: ClosedWindows) -> None:
-        """The results of these windows were made: nothing is kept of them any more."""
+        """Frees the items of these windows, whose results have been made."""
         self._table.panes.give_back_items(closed.kept.words[:, 1:])
 
     def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        """Runs all kernels over no rows, so that they are compiled before the first message arrives."""
         none, slots = np.empty(0, np.int64), np.empty(0, np.int32)
         self._try_kernels(slots, none)
         if self._table.panes.are_shown:
-            self._so_far(slots, none)
+            self._fire_early(slots, none)
         if len((panes := self._table.panes).kinds):
             panes.put_items(none, panes.items_of(none))
             panes.give_back(none)
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
-        """`add` and `close` of nothing, but for early results."""
+        """Runs the kernels of `add` and `close` over no rows, except those of early results."""
         raise NotImplementedError
 
     def _add_all(self, slots: Array, add: Callable[[int, Array], int]) -> None:
-        """Calls for rows from one on, until they are all in windows.
+        """Calls `add` from the first row on, making room whenever it stops, until all rows are in windows.
 
-        `add`: takes what it fills with the slots of keys that are due sooner than before, and gives the row before
-        which there was no room.
+        `add`: takes the row to start with, and an array that it fills with the slots of keys that are due sooner than
+        before; returns the row for which there was no room.
         """
         table, panes = self._table, self._table.panes
         sooner, row = np.empty(len(slots), np.int32), 0
@@ -172,10 +172,10 @@ class ColumnWindows:
             panes.make_room()
         table.note(sooner[: panes.counts[SOONER]])
 
-    def _find(
+    def _find_windows(
         self, keys: int, find: Callable[[int, tuple[Array, ...], int], tuple[int, int]]
     ) -> tuple[FoundWindows, int]:
-        """Windows of so many keys, and how many they are. `find`: calls `_close` or `_show`."""
+        """The windows of so many keys, and how many were found. `find`: calls `_close` or `_show`."""
         found = FoundWindows(max(keys, 1), 1 + self._accumulators.words)
         index = count = 0
         while True:
@@ -203,7 +203,7 @@ class ColumnWindows:
 
 
 class FiredWindows(NamedTuple):
-    """The same as ClosedWindows, in no order: of windows that are over, or early. `words`: of what was kept."""
+    """Firings as in ClosedWindows, unordered, either all early or none. `words`: the accumulators."""
 
     keys: Array
     dues: Array
@@ -216,7 +216,7 @@ class FiredWindows(NamedTuple):
 
 
 def in_order(fired: Sequence[FiredWindows], items: Array) -> ClosedWindows | None:
-    """What fired, put together; None where nothing did. `items`: see WindowWords."""
+    """Firings concatenated and sorted; None where there are none. `items`: see WindowWords."""
     keys, dues, times, starts, ends, words = (
         np.concatenate(each) if len(fired) > 1 else each[0]
         for each in zip(
@@ -236,7 +236,7 @@ def in_order(fired: Sequence[FiredWindows], items: Array) -> ClosedWindows | Non
         chosen = np.argsort(ranks[given], kind="stable")
         given = ranks[given][chosen]
     else:
-        # Each gives one result at most.
+        # Each firing has one result at most.
         order = firing_order(keys, dues)
         results = np.full(len(order), -1)
         results[given] = np.arange(len(given))
@@ -256,13 +256,13 @@ def in_order(fired: Sequence[FiredWindows], items: Array) -> ClosedWindows | Non
 
 
 def firing_order(keys: Array, dues: Array) -> Array:
-    """The order of windows that are over, of which there are some."""
-    # Of one time, as nearly always on a grid, keys are sorted alone, which is five times as fast.
+    """The order in which windows that are over fire; there is at least one."""
+    # Where all have one time, as nearly always on a grid, sorting by key is enough, and five times as fast.
     return np.argsort(keys) if (dues == dues[0]).all() else np.lexsort((keys, dues))
 
 
 class FoundWindows:
-    """Room for windows that are over."""
+    """Arrays that kernels fill with windows that fire."""
 
     def __init__(self, room: int, words: int) -> None:
         self.keys = np.empty(room, np.int32)

@@ -28,7 +28,7 @@ _TABLES: dict[type[Any], type[PaneTable]] = {Counts: CountTable, Ephemeral: Ephe
 def pane_table_of(
     node: Windowed, kind: Kind, dtype: np.dtype[Any], parts: tuple[Field, ...] | None
 ) -> PaneTable:
-    """The table of a computation whose keys are of that type, without any. Raises as `Accumulators`.
+    """An empty table of a computation whose keys are of that type. Raises what `Accumulators` raises.
 
     `parts`: the fields of keys that are tuples.
     """
@@ -38,7 +38,7 @@ def pane_table_of(
 
 
 def pane_pool(windowing: Windowing, folds: Folds) -> PanePool:
-    """No panes of such windows."""
+    """An empty pool of panes of such windows."""
     windows = windowing.kind
     return PanePool(
         folds.words,
@@ -51,7 +51,7 @@ def pane_pool(windowing: Windowing, folds: Folds) -> PanePool:
 
 
 def column_windows(node: Windowed, table: PaneTable) -> tuple[ColumnWindows, Accumulators]:
-    """The windows of a computation, and what they keep."""
+    """The windows of a computation, and their accumulators."""
     accumulators, windowing = accumulators_of(node, table.fired), node.windowing
     if isinstance(windowing.kind, Ephemeral):
         return EphemeralColumns(windowing.kind, windowing.late, accumulators, table), accumulators
@@ -62,7 +62,7 @@ def column_windows(node: Windowed, table: PaneTable) -> tuple[ColumnWindows, Acc
 
 
 def spanning_windows(windowing: Windowing, kept: PaneWords, table: PaneTable) -> ColumnWindows:
-    """Those that span event time: on a grid, or sessions. `kept`: what their panes keep."""
+    """Windows that span event time: on a grid, or sessions. `kept`: what their panes keep."""
     kind = windowing.kind
     if isinstance(kind, Sessions):
         return SessionColumns(kind, windowing.late, kept, table)
@@ -71,7 +71,7 @@ def spanning_windows(windowing: Windowing, kept: PaneWords, table: PaneTable) ->
 
 
 def try_windows(node: Windowed, table: PaneTable) -> None:
-    """Compiles what the windows of a computation need, unless Numba has kept it. `table`: a new one."""
+    """Compiles the kernels of a computation's windows, unless Numba has cached them. `table`: an empty one."""
     windows, accumulators = column_windows(node, table)
     windows.try_without_rows()
     keys, none = table.keys_at(np.empty(0, np.int32)), np.empty(0, np.int64)
@@ -79,7 +79,7 @@ def try_windows(node: Windowed, table: PaneTable) -> None:
 
 
 def accumulators_of(node: Windowed, fired: Schema) -> Accumulators:
-    """Of a computation whose keys are those of `fired`."""
+    """The accumulators of a computation whose keys are those of `fired`."""
     aggregated = node.windowing.aggregation
     assert isinstance(aggregated, Aggregated)  # noqa: S101 - no others are compiled
     (takes,) = node.handlers

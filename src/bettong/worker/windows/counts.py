@@ -1,4 +1,4 @@
-"""Groups of so many messages of a key, in the log's order. None of them is ever late."""
+"""Groups of a fixed number of messages of a key, in the order of the log. No message is ever late."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, RowByRow, Take, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows
 
 
 class CountWindows(RowByRow):
@@ -23,7 +23,7 @@ class CountWindows(RowByRow):
         self._kind = kind
         self._aggregation = windowing.aggregation
 
-    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+    def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
         """See KeyWindows."""
         times, full, timeout_ns = rows.times.tolist(), self._kind.count, self._kind.timeout_ns
         initial, update = self._aggregation.initial, self._aggregation.update
@@ -47,12 +47,12 @@ class CountWindows(RowByRow):
                 rows.emptied.append(row)
                 result = self._result(key, state)
                 if result is not None:
-                    take(result, row)
+                    emit(result, row)
 
         return add
 
     def soonest_due(self, times: Array) -> Array:
-        """See KeyWindows. Nothing is, by event time."""
+        """See KeyWindows. Groups have no event-time timers."""
         return np.full(len(times), NEVER, np.int64)
 
     def close(self, key: Any, state: CountState, timer: str, at_ns: int) -> Closed:  # noqa: ARG002
@@ -62,15 +62,15 @@ class CountWindows(RowByRow):
 
     def skip(self, key: Any, state: CountState, timer: str, at_ns: int, *, empty: bool) -> None:  # noqa: ARG002
         """See KeyWindows."""
-        self._begin(state)
+        self._reset(state)
 
     def _result(self, key: Any, state: CountState) -> Any:
-        """The result of the group, which is over."""
+        """The result of a complete group; the next one begins."""
         accumulator, window = state.accumulator, Window(state.first_ns, state.last_ns + 1)
-        self._begin(state)
+        self._reset(state)
         return self._aggregation.output(key, accumulator, window)
 
     @staticmethod
-    def _begin(state: CountState) -> None:
-        """The next message is the first one of a group."""
+    def _reset(state: CountState) -> None:
+        """Makes the next message the first one of a group."""
         state.count, state.accumulator, state.timeout = 0, None, NEVER

@@ -1,7 +1,7 @@
-"""What open windows over columns have so far, as machine code. The same as `ranges` and `sessions` do with objects.
+"""Kernels of early results of open windows over columns. They do what `ranges` and `sessions` do with objects.
 
-A pane has changed where it has more messages than when it was shown (see `state.pane_pool`). What is shown is a copy,
-tables of items included: the pane keeps its own.
+A pane has changed where it has more messages than when it was last shown (see `state.pane_pool`). An early result is a
+copy, tables of items included: the pane keeps its own.
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ from bettong.worker.windows.pane_kernels import first_end, join_all_tables
 def show_windows(
     start: Any, slots: Any, ends: Any, grid: Any, folds: Any, keys: Any, pool: Any, found: Any, count: Any
 ) -> Any:
-    """Gives the open windows of keys that have a pane that has changed: see `pane_kernels.close_windows`.
+    """Copies to `found` the open windows of keys that have a changed pane: see `pane_kernels.close_windows`.
 
-    `ends`: when the first window of each key ends that was not looked at; they go on with the windows.
+    `ends`: by key, when the first window ends that was not visited; advanced with the windows.
     """
     panes, floats, _, _, items = pool
     found_keys, found_starts, found_dues, words, word_floats = found
@@ -56,7 +56,7 @@ def show_windows(
 def show_panes(
     start: Any, slots: Any, last: Any, wait_ns: Any, folds: Any, keys: Any, pool: Any, found: Any, count: Any
 ) -> Any:
-    """The same where each pane is a window, which begins at its number, and is due so long after word `last`."""
+    """The same where each pane is a window, which begins at its number, and is due `wait_ns` after word `last`."""
     panes, floats, _, _, items = pool
     found_keys, found_starts, found_dues, words, word_floats = found
     for index in range(start, len(slots)):
@@ -87,7 +87,7 @@ def _put(
     row: Any,
     items: Any,
 ) -> Any:
-    """A row of `words` has what panes keep from one on and before number `stop`; False without room for their items."""
+    """Combines panes from one on to before number `stop` in a row of `words`; False without room for their items."""
     if not join_all_tables(stop, folds, pane, panes, words, row, items):
         return False
     words[row, 0] = 0

@@ -1,4 +1,4 @@
-"""One window a key: opens with its first message, fires some time later, and is remembered for some time more."""
+"""One window a key: it opens with the first message, fires some time later, and is remembered for some time more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, RowByRow, Take, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows
 
 
 class EphemeralWindows(RowByRow):
@@ -24,7 +24,7 @@ class EphemeralWindows(RowByRow):
         self._windowing = windowing
         self._aggregation = windowing.aggregation
 
-    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+    def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
         """See KeyWindows. Whatever was due by the watermark before a row has fired."""
         times, watermarks = rows.times.tolist(), rows.watermarks.tolist()
         aggregation, early_ns = self._aggregation, self._windowing.early_ns
@@ -36,13 +36,13 @@ class EphemeralWindows(RowByRow):
             state = states.get(key)
             at_ns = times[row]
             opened_ns = at_ns if state is None else state.opened_ns
-            # One that would be over at once is not opened.
+            # A window that would be over at once is not opened.
             if opened_ns + self._kind.trigger_ns <= watermarks[row] if state is None else state.has_fired:
                 if self._windowing.late == "fire":
                     alone = aggregation.update(aggregation.initial(), message)
                     result = aggregation.output(key, alone, self._window(opened_ns, is_final=True))
                     if result is not None:
-                        take(result, row)
+                        emit(result, row)
                 rows.late.append(row)
                 return
             if state is None:
@@ -74,7 +74,7 @@ class EphemeralWindows(RowByRow):
         window = self._window(state.opened_ns, is_final=timer == "due")
         accumulator = state.accumulator
         if timer == "due":
-            self._end(state, at_ns)
+            self._end_window(state, at_ns)
         return Closed(window.end - 1, [self._aggregation.output(key, accumulator, window)])
 
     def skip(self, key: Any, state: EphemeralState, timer: str, at_ns: int, *, empty: bool) -> None:  # noqa: ARG002
@@ -83,9 +83,9 @@ class EphemeralWindows(RowByRow):
             if state.has_fired:
                 state.is_over = True
             else:
-                self._end(state, at_ns)
+                self._end_window(state, at_ns)
 
-    def _end(self, state: EphemeralState, at_ns: int) -> None:
+    def _end_window(self, state: EphemeralState, at_ns: int) -> None:
         state.has_fired, state.accumulator = True, None
         state.is_over = not self._kind.keep_ns
         state.due = NEVER if state.is_over else at_ns + self._kind.keep_ns

@@ -1,7 +1,7 @@
-"""What becomes of accumulators when a row, or another accumulator, is folded into them, as machine code.
+"""Kernels that fold a row, or other accumulators, into accumulators.
 
-Accumulators are words: first one for each operation, then those of `Top` (see `top_kernels`), then those that say where
-items are (see `state.item_tables`).
+Accumulators are words: first one for each operation, then those of `Top` (see `top_kernels`), then those that locate
+tables of items (see `state.item_tables`).
 """
 
 from typing import Any, NamedTuple
@@ -15,15 +15,15 @@ from bettong.worker.state.item_tables import WORD, add_item, give_back, join_ite
 from bettong.worker.state.pane_pool import MESSAGES, VALUES
 from bettong.worker.windows.top_kernels import LOADED, add_ranked, join_ranked
 
-# What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
-# of integers have two words, the lower one of which carries into the next.
+# How two words are folded, the older accumulator's first. The operation says whether a word is a float. Sums of
+# integers have two words, the lower one of which carries into the next.
 KEEP_OLDER, KEEP_NEWER, ADD, ADD_CARRYING, LEAST, MOST, ADD_FLOATS, LEAST_FLOAT, MOST_FLOAT = range(9)
 
 
 class Folds(NamedTuple):
-    """What accumulators are: of each of the first words its operation, then the values of `Top`, then tables of items.
+    """The layout of accumulators: the operation of each of the first words, the values of `Top`, the tables of items.
 
-    `words`: how many they have in all; `own_words`: how many of them do not say where items are.
+    `words`: how many they have in all; `own_words`: how many without those that locate items.
     """
 
     operations: Array
@@ -35,7 +35,7 @@ class Folds(NamedTuple):
 
 @kernel
 def make_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> Any:
-    """Whether there is room for the items of a row in tables of accumulators, behind column `at`; it is made."""
+    """Makes room for the items of a row in the tables of accumulators behind column `at`; False where there is none."""
     loaded, rows = values[2], np.uint64(values[0].shape[1])
     for kind in folds.items:
         is_added = loaded[np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)]
@@ -46,7 +46,7 @@ def make_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: 
 
 @kernel
 def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> None:
-    """Adds a row to values of `Top` and to items, for which there is room."""
+    """Adds a row to the values of `Top` and to the tables of items, which must have room for it."""
     loaded, rows = values[2], np.uint64(values[0].shape[1])
     for top in folds.tops:
         first = np.uint64(top[LOADED]) * rows + np.uint64(row)
@@ -62,7 +62,7 @@ def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, it
 def join_tables(
     folds: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: Any, newer_at: Any, items: Any
 ) -> Any:
-    """Tables of accumulators, behind column `at`, take in those of others. False where there is no room for all."""
+    """Adds newer tables to those of the accumulators behind column `at`. False where there is no room for all."""
     for kind in folds.items:  # noqa: SIM110 - Numba has no generators within a function
         if not join_items(kind, words, row, at + 1, newer, newer_row, newer_at + 1, items):
             return False
@@ -71,7 +71,7 @@ def join_tables(
 
 @kernel
 def give_back_tables(folds: Any, words: Any, row: Any, at: Any, items: Any) -> None:
-    """Accumulators, behind column `at`, have no tables any more."""
+    """Frees the tables of the accumulators behind column `at`."""
     for kind in folds.items:
         give_back(words[row, at + 1 + kind[WORD]], items)
         words[row, at + 1 + kind[WORD]] = words[row, at + 2 + kind[WORD]] = 0
@@ -81,7 +81,7 @@ def give_back_tables(folds: Any, words: Any, row: Any, at: Any, items: Any) -> N
 def fold_word(
     operation: Any, words: Any, floats: Any, at: Any, word: Any, newer: Any, newer_float: Any
 ) -> None:
-    """An accumulator takes in one that is newer: of a message, or of a pane."""
+    """Folds a newer value, of a message or of a pane, into an accumulator."""
     if operation == ADD:
         words[at, word] += newer
     elif operation == ADD_CARRYING:
@@ -103,13 +103,13 @@ def fold_word(
 
 @inlined
 def gathers_more(folds: Any) -> Any:
-    """Whether accumulators have words that are of no operation."""
+    """Whether accumulators have words beyond those of operations: values of `Top`, or items."""
     return folds.words > len(folds.operations)
 
 
 @inlined
 def fold_row(row: Any, values: Any, folds: Any, panes: Any, floats: Any, at: Any, items: Any) -> None:
-    """Adds a row to the messages and accumulators of a pane, in whose tables is room for it."""
+    """Adds a row to the message count and accumulators of a pane, whose tables must have room for it."""
     panes[at, MESSAGES] += 1
     for operation in range(len(folds.operations)):
         word = VALUES + operation
@@ -133,7 +133,7 @@ def fold_row(row: Any, values: Any, folds: Any, panes: Any, floats: Any, at: Any
 def copy_accumulators(
     values: Any, into: Any, row: Any, at: Any, words: Any, other_row: Any, other_at: Any
 ) -> None:
-    """Messages and so many accumulators, from column `other_at` on, to column `at` on."""
+    """Copies the message count and `values` words behind it from column `other_at` to column `at`."""
     for word in range(1 + values):
         into[row, at + word] = words[other_row, other_at + word]
 
@@ -150,9 +150,9 @@ def join_accumulators(
     newer_row: Any,
     newer_at: Any,
 ) -> None:
-    """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them.
+    """Folds a newer message count and accumulators into those from column `at` on, or copies them if these are empty.
 
-    Not their tables.
+    Leaves out tables of items.
     """
     is_first = words[row, at] == 0
     words[row, at] += newer[newer_row, newer_at]
@@ -177,7 +177,7 @@ def join_accumulators(
 
 @kernel
 def add_each(start: Any, values: Any, folds: Any, words: Any, items: Any) -> Any:
-    """Folds each row from `start` on into messages and accumulators of its own, which are those of none.
+    """Folds each row from `start` on into a message count and accumulators of its own, which are all zero.
 
     Stops before the first row for which there is no room, and returns it.
     """

@@ -1,7 +1,7 @@
-"""Compiled aggregates that keep more than a value of each window: `Top`, `Distinct`, `ApproxDistinct`, `Quantile`.
+"""Compiled aggregates that keep several values of each window: `Top`, `Distinct`, `ApproxDistinct`, `Quantile`.
 
-From columns to what is loaded of each row, and from the words of a window to its result: the first values of `Top` are
-words of the pane (see `top_kernels`), the items of the others are in tables (see `state.item_tables`).
+They load words from the columns of messages, and make results from the words of windows: the values of `Top` are words
+of the pane (see `top_kernels`), the items of the others are in tables (see `state.item_tables`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from bettong.worker.windows.value_words import ordered_words, python_values, raw
 
 @dataclass(frozen=True, slots=True)
 class RankedValues:
-    """Of one `Top`, whose values are of `of`, and go by those of `by`.
+    """One `Top`: values of field `of`, ranked by field `by`.
 
-    Its words of a window begin at `word`, what is loaded of a row at row `row`.
+    Its words of a window begin at `word`, its loaded rows at `row`.
     """
 
     aggregate: Top
@@ -71,7 +71,7 @@ class RankedValues:
         into[1 + self._rank_words :] = raw_words(self.of, _column(columns, self.of))
 
     def refused(self, columns: Columns) -> Iterable[tuple[int, str]]:
-        """The messages whose value it refuses, and why: what is NaN."""
+        """The messages that it refuses because their value is NaN, and the reasons."""
         if self.by.kind is not Kind.FLOAT:
             return ()
         ranks = _column(columns, self.by)
@@ -108,7 +108,7 @@ class RankedValues:
 
 @dataclass(frozen=True, slots=True)
 class ItemValues:
-    """See RankedValues: of an aggregate that keeps items. `spare`: the word of NaNs, each of which is another one."""
+    """See RankedValues: an aggregate that keeps items. `spare`: the word that counts NaNs, which are all distinct."""
 
     aggregate: Distinct | ApproxDistinct | Quantile
     of: Field
@@ -144,19 +144,19 @@ class ItemValues:
         elif isinstance(self.aggregate, Quantile):
             into[1] = buckets_of(column)
         elif self.of.kind is Kind.FLOAT:
-            # Zeros are equal.
+            # -0.0 equals 0.0.
             into[1] = raw_words(self.of, column + 0.0)
             into[0] *= ~np.isnan(column)
         else:
             into[1:] = raw_words(self.of, column)
 
     def nans(self, columns: Columns) -> Array:
-        """By row, whether it adds one."""
+        """By row, whether it adds a NaN."""
         found: Array = np.isnan(_column(columns, self.of)) & (_added(columns, self.condition) != 0)
         return found
 
     def refused(self, columns: Columns) -> Iterable[tuple[int, str]]:
-        """See RankedValues. What is not finite has no quantile."""
+        """See RankedValues. Numbers that are not finite have no quantile."""
         if not isinstance(self.aggregate, Quantile) or self.of.kind is not Kind.FLOAT:
             return ()
         column = _column(columns, self.of)
@@ -164,7 +164,7 @@ class ItemValues:
         return _reasons(self.aggregate, bad, column)
 
     def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array]:
-        """See RankedValues. `messages`: how many windows have; `items`: all tables."""
+        """See RankedValues. `messages`: how many each window has; `items`: all tables."""
         own = np.ascontiguousarray(words[:, self.word : self.word + PANE_WORDS])
         if isinstance(self.aggregate, Quantile):
             return Kind.FLOAT, quantiles(self.aggregate, messages, own, items)
@@ -205,7 +205,7 @@ def _added(columns: Columns, condition: Field | None) -> Array:
 
 
 def _reasons(aggregate: Top | Quantile, rows: Array, column: Array) -> Sequence[tuple[int, str]]:
-    """What plain Python says of values that it refuses."""
+    """The reasons that the aggregate itself raises for these values."""
     found = []
     for row in rows.tolist():
         try:

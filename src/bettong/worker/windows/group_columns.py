@@ -24,7 +24,7 @@ from bettong.worker.windows.pane_kernels import REFUSED
 
 
 class FullGroups(NamedTuple):
-    """Groups that rows made full: those rows, the starts and ends of the groups, and what they kept."""
+    """Complete groups: the rows that completed them, their starts and ends, and their accumulators."""
 
     rows: Array
     starts: Array
@@ -33,7 +33,7 @@ class FullGroups(NamedTuple):
 
 
 class CountColumns(ColumnWindows):
-    """See ColumnWindows: groups of so many messages, which go by the log clock. None is ever late."""
+    """See ColumnWindows: groups of a fixed number of messages, with log-clock timeouts. No row is ever late."""
 
     def __init__(self, kind: Counts, accumulators: Accumulators, table: CountTable) -> None:
         super().__init__(0, accumulators, table)
@@ -47,7 +47,7 @@ class CountColumns(ColumnWindows):
         values = self._load(columns, times)
         due_ns = NEVER if self._kind.timeout_ns is None else self._clocked.log_ns + self._kind.timeout_ns
         folds, count = self._accumulators.folds, 0
-        # Memory is taken as it is filled.
+        # The system commits memory only as it is filled.
         rows = np.empty(len(slots), np.int64)
         words = np.empty((len(slots), 1 + self._accumulators.words), np.int64)
 
@@ -72,20 +72,20 @@ class CountColumns(ColumnWindows):
         rows, words = rows[:count], words[:count]
         if count:
             table.close(np.unique(slots[rows]))
-        starts, ends = _covered(words)
+        starts, ends = _group_bounds(words)
         return FullGroups(rows, starts, ends, WindowWords(words, panes.items.words))
 
     def soonest_due(self, times: Array) -> Array:
-        """See ColumnWindows. Nothing is, by event time."""
+        """See ColumnWindows. Groups have no event-time timers."""
         return np.full(len(times), NEVER, np.int64)
 
     def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:  # noqa: ARG002 - see above
-        """See ColumnWindows. Groups whose time is over."""
+        """See ColumnWindows. Fires groups whose timeout is due."""
         slots, dues = self._table.take_slots_due(log_ns)
-        keys, words = self._table.keys_at(slots), _kept(self._table, slots)
+        keys, words = self._table.keys_at(slots), _remove_panes(self._table, slots)
         self._table.close(slots)
         over = FiredWindows(
-            keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_covered(words), words
+            keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_group_bounds(words), words
         )
         return in_order([over], self._table.panes.items.words)
 
@@ -137,14 +137,14 @@ class EphemeralColumns(ColumnWindows):
         return np.minimum(times, NEVER - 1 - trigger_ns) + trigger_ns
 
     def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:
-        """See ColumnWindows. Keys whose windows fired before are forgotten, which gives nothing."""
+        """See ColumnWindows. Also forgets keys whose windows have fired and are due again, without a result."""
         table, until_ns = self._table, min(watermark_ns, NEVER - 1)
         slots, dues, early = table.take_windows_due(log_ns, watermark_ns)
         if not len(slots):
             return None
         is_open = table.words[slots, OLDEST] >= 0
         fires = is_open & (dues <= until_ns)
-        # Maybe at the record with which their windows fire.
+        # A key may be forgotten at the record at which its window fires.
         gone_ns = np.where(is_open, dues + self._span.keep_ns, dues)
         is_gone = gone_ns <= until_ns
         fired = list[FiredWindows]()
@@ -152,30 +152,30 @@ class EphemeralColumns(ColumnWindows):
         if is_early.any():
             is_over = ~is_open | (fires & (dues <= early))
             own, nothing = (np.flatnonzero(is_early & each) for each in (~is_over, is_over))
-            fired.append(self._so_far(slots[own], early[own]))
-            fired.append(self._without(slots[nothing], early[nothing], are_early=True))
-        fired.append(self._ended(slots[fires], dues[fires]))
+            fired.append(self._fire_early(slots[own], early[own]))
+            fired.append(self._without_results(slots[nothing], early[nothing], are_early=True))
+        fired.append(self._fire_over_at(slots[fires], dues[fires]))
         if self._span.keep_ns:
-            fired.append(self._without(slots[is_gone], gone_ns[is_gone], are_early=False))
+            fired.append(self._without_results(slots[is_gone], gone_ns[is_gone], are_early=False))
         table.words[slots, DUE] = np.where(is_gone, NEVER, np.where(fires, gone_ns, dues))
         table.close(slots)
         return in_order(fired, table.panes.items.words)
 
-    def _ended(self, slots: Array, dues: Array) -> FiredWindows:
-        """The windows of these keys fire, at these times."""
-        words = _kept(self._table, slots)
+    def _fire_over_at(self, slots: Array, dues: Array) -> FiredWindows:
+        """Fires the windows of these keys, at these times."""
+        words = _remove_panes(self._table, slots)
         every = np.arange(len(slots))
         keys = self._table.keys_at(slots)
         return FiredWindows(keys, dues, dues - 1, every, dues - self._span.trigger_ns, dues, words)
 
-    def _without(self, slots: Array, dues: Array, *, are_early: bool) -> FiredWindows:
-        """What is due of these keys gives nothing."""
+    def _without_results(self, slots: Array, dues: Array, *, are_early: bool) -> FiredWindows:
+        """Firings of these keys that have no results."""
         none = np.empty(0, np.int64)
         words = np.empty((0, 1 + self._accumulators.words), np.int64)
         return FiredWindows(self._table.keys_at(slots), dues, dues, none, none, none, words, are_early)
 
-    def _so_far(self, slots: Array, dues: Array) -> FiredWindows:
-        shown = super()._so_far(slots, dues)
+    def _fire_early(self, slots: Array, dues: Array) -> FiredWindows:
+        shown = super()._fire_early(slots, dues)
         ends = self._oldest_ends(slots)[shown.given]
         return shown._replace(starts=ends - self._span.trigger_ns, ends=ends)
 
@@ -202,8 +202,8 @@ class EphemeralColumns(ColumnWindows):
             self._fold(self._accumulators.nothing, slots, each, times, np.empty(0, np.uint8))
 
 
-def _kept(table: PaneTable, slots: Array) -> Array:
-    """What the windows of these slots keep, whose panes they have no more. Their items are still in use."""
+def _remove_panes(table: PaneTable, slots: Array) -> Array:
+    """Removes the panes of these slots, and returns their words. Their items are still in use."""
     keys, panes = table.words, table.panes
     own = keys[slots, OLDEST]
     words = panes.words[own, MESSAGES : VALUES + panes.values]
@@ -212,7 +212,7 @@ def _kept(table: PaneTable, slots: Array) -> Array:
     return words
 
 
-def _covered(words: Array) -> tuple[Array, Array]:
-    """The starts and ends of groups, of whose words these are."""
-    # Behind the last of all times a group ends at 2**63.
+def _group_bounds(words: Array) -> tuple[Array, Array]:
+    """The starts and ends of groups, from their words."""
+    # A group with the greatest of all times ends at 2**63.
     return words[:, FIRST - MESSAGES], words[:, LAST - MESSAGES].astype(np.uint64) + np.uint64(1)

@@ -1,7 +1,7 @@
-"""Windows of which a key has one at a time over columns, as machine code: groups of messages, and ephemeral windows.
+"""Kernels of windows over columns of which a key has one at a time: groups of messages, and ephemeral windows.
 
-The same as `counts` and `ephemeral` do with objects. The open one is the only pane of its key (see `state.pane_pool`).
-An ephemeral window that has fired is a key without a pane that is still due: that says when it opened.
+They do what `counts` and `ephemeral` do with objects. The open window is the only pane of its key (see
+`state.pane_pool`). A key whose ephemeral window has fired has no pane but is still due, which says when it opened.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, open_pane
 
 
 class EphemeralTimes(NamedTuple):
-    """Of ephemeral windows: see `Ephemeral`. `latest_ns`: later event times have windows that end beyond 64 bits.
+    """Settings of ephemeral windows: see `Ephemeral`. `latest_ns`: windows of later event times end beyond 64 bits.
 
     `late_fires`: whether a late row has a result, so that an aggregate may refuse it.
     """
@@ -43,10 +43,10 @@ def add_to_groups(
     found: Any,
     count: Any,
 ) -> Any:
-    """Folds rows into groups of `full` from `start` on. Returns the first row for which there is no room, and how many
-    groups are in `found`: the rows that made them full, and their accumulators, whose items are still in use.
+    """Folds rows from `start` on into groups of `full` messages. Returns the first row for which there is no room, and
+    how many groups are in `found`: the rows that completed them, and their accumulators, whose items are still in use.
 
-    A group that begins is due at `due_ns`. All else: see `pane_kernels.add_rows`.
+    A new group is due at `due_ns`. All else: see `pane_kernels.add_rows`.
     """
     panes, floats, free, counts, items = pool
     found_rows, words = found
@@ -88,11 +88,11 @@ def add_to_opened(
     pool: Any,
     sooner: Any,
 ) -> Any:
-    """Folds rows into the only windows of their keys from `start` on; stops before the first one for which there is no
+    """Folds rows from `start` on into the only windows of their keys; stops before the first one for which there is no
     room, and returns it.
 
-    `rows`: event times, the watermark before each, filled with when the window of each late row opened, and marks: of
-    rows that an aggregate refuses at first, of all when they are through. All else: see `pane_kernels.add_rows`.
+    `rows`: event times; the watermark before each; when the window of each late row opened, filled here; and marks, at
+    first those of rows that an aggregate refuses, in the end those of all rows. All else: see `pane_kernels.add_rows`.
     """
     times, watermarks, opened, marks = rows
     panes, floats, _, counts, items = pool
@@ -104,7 +104,7 @@ def add_to_opened(
         pane, due_ns = keys[slot, NEWEST], keys[slot, DUE]
         if pane < 0:
             opened[row] = at_ns if due_ns == NEVER else due_ns - span.trigger_ns - span.keep_ns
-            # One that would be over at once is not opened.
+            # A window that would be over at once is not opened.
             is_over = at_ns <= NEVER - span.trigger_ns and at_ns + span.trigger_ns <= watermarks[row]
             if due_ns != NEVER or is_over:
                 if marks[row] != REFUSED or not span.late_fires:

@@ -10,7 +10,7 @@ from bettong.worker.windows.window_rows import KeyWindows
 
 
 def key_windows(windowing: Windowing) -> KeyWindows:
-    """Those of all keys of one partition, without any open."""
+    """The windows of all keys of one partition, none of them open."""
     kind = windowing.kind
     if isinstance(kind, Ranges):
         return RangeWindows(kind, windowing)

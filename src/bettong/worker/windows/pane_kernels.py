@@ -1,18 +1,18 @@
-"""Windows of a fixed size over columns, as machine code: rows into panes, and panes into windows that are over.
+"""Kernels of windows of a fixed size over columns: fold rows into panes, and panes into windows that are over.
 
-The same as `ranges` and `pane_stack` do with objects. Panes: see `state.pane_pool`. Accumulators are words, one for
+They do what `ranges` and `pane_stack` do with objects. Panes: see `state.pane_pool`. Accumulators are words, one for
 each operation: a row's values are folded into those of its pane, and panes into each other, with the older one first
 (see `fold_kernels`).
 
-Panes of sliding windows are combined in blocks of as many as a window has. The second accumulators of a pane are those
-of it and all behind it in its block. Of the next block a key has, in `fronts`:
+Panes of sliding windows are combined in blocks of as many as a window has. The second accumulators of a pane combine it
+with all later panes of its block. For the next block a key has, in `fronts`:
 
-    | block | number of the first pane that is not in | last pane that is in | messages | accumulators ... |
+    | block | number of the first pane not included | last pane included | messages | accumulators ... |
 
-Tables of items are not among these: those of the panes of a window are joined when it fires. Else each pane would have
-the items of all behind it a second time.
+Tables of items are not among these: those of the panes of a window are joined when it fires. Else each pane would hold
+the items of all later ones a second time.
 
-Numba compiles this when the library is first run, not for each application, so what differs is data.
+Numba compiles this when the library is first run, not for each application, so what differs is passed as data.
 """
 
 from typing import Any, NamedTuple
@@ -47,8 +47,8 @@ from bettong.worker.windows.fold_kernels import (
     make_room_for,
 )
 
-# What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits; an
-# aggregate refuses it.
+# Marks of a row: it is in time; some of its windows are over, or all; its windows end beyond 64 bits; an aggregate
+# refuses it.
 IN_TIME, PARTLY_LATE, LATE, BEYOND, REFUSED = range(5)
 # The words of `fronts`.
 BLOCK, STOP, LAST, FRONT = range(4)
@@ -56,7 +56,7 @@ NO_BLOCK = -(2**63)
 
 
 class Grid(NamedTuple):
-    """Of windows: see `Ranges`. `latest_ns`: later event times have windows that end beyond 64 bits.
+    """Settings of windows: see `Ranges`. `latest_ns`: later event times have windows that end beyond 64 bits.
 
     `filled_max`: how often a key fires in a call before its windows without messages are skipped; 0: they always are.
     """
@@ -74,7 +74,7 @@ class Grid(NamedTuple):
 class DueKeys(NamedTuple):
     """Keys of which something may be due: their slots, and when their windows are due next.
 
-    `untils`: until when these may fire now. `fired`: how often each key has in this call.
+    `untils`: until when these may fire now. `fired`: how often each key has fired in this call.
     """
 
     slots: Array
@@ -95,9 +95,9 @@ def first_end(at_ns: Any, grid: Any) -> Any:
 
 @kernel
 def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, marks: Any) -> Any:
-    """By row its pane, when the first of its windows that are open is due, and its mark; returns how many have one.
+    """Fills by row its pane, when its first open window is due, and its mark; returns how many rows have a mark.
 
-    The pane of a row that is late is the first one of the oldest open window.
+    The pane of a late row is the first one of the oldest open window.
     """
     marked, begin, end, number, due = 0, 0, 0, 0, 0
     for row in range(len(times)):
@@ -106,7 +106,7 @@ def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, 
             marks[row] = BEYOND
             marked += 1
             continue
-        # Nearly always the pane of the row before: a division costs more than all else here.
+        # Nearly always it is the pane of the row before: a division costs more than all else here.
         if not begin <= at_ns < end:
             number = (at_ns - grid.offset_ns) // grid.pane_ns
             begin = number * grid.pane_ns + grid.offset_ns
@@ -129,10 +129,10 @@ def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, 
 def add_rows(
     start: Any, slots: Any, rows: Any, values: Any, folds: Any, keys: Any, pool: Any, fronts: Any, sooner: Any
 ) -> Any:
-    """Folds rows into panes from `start` on; stops before the first one for which there is no room, and returns it.
+    """Folds rows from `start` on into panes; stops before the first one for which there is no room, and returns it.
 
-    `rows`: what `find_panes` gave. `values` (in one row, too) and `fronts`: as integers and as floats. `pool`: words of
-    the panes twice, those that are free, counts, items. `sooner`: filled with the slots of keys that are
+    `rows`: what `find_panes` filled. `values` (also flattened) and `fronts`: as integers and as floats. `pool`: words
+    of the panes as integers and as floats, free panes, counts, items. `sooner`: filled with the slots of keys that are
     due sooner than before.
     """
     numbers, dues, marks = rows
@@ -167,11 +167,11 @@ def add_rows(
 
 @kernel
 def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: Any) -> Any:
-    """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
+    """Opens a pane without messages, after another one of its key or as its first; -1 where none is free."""
     panes, _, free, counts, _ = pool
     pane = new_pane(slot, before, number, keys, panes, free, counts)
     if pane >= 0:
-        # Of windows that have no such word, it is another one, which is filled before it is read.
+        # Panes without early results use this word for something else, and fill it before they read it.
         panes[pane, SHOWN] = 0
         for word in range(len(folds.operations), folds.words):
             panes[pane, VALUES + word] = 0
@@ -182,9 +182,9 @@ def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: 
 def close_windows(
     start: Any, due: Any, grid: Any, folds: Any, keys: Any, pool: Any, fronts: Any, found: Any, count: Any
 ) -> Any:
-    """Fires the windows of keys that are due: `due` goes on with them. Returns the key at which it stopped for want of
-    room, in `found` or for items, and how many windows are in `found`: which of the keys each is of, when it began and
-    was due, and its accumulators (words twice). Their items are still in use.
+    """Fires the windows of keys that are due, and advances `due`. Returns the key at which it ran out of room, in
+    `found` or for items, and how many windows are in `found`: the index of its key, when it began and was due, and its
+    accumulators (as integers and as floats). Their items are still in use.
     """
     panes, floats, _, _, items = pool
     found_keys, found_starts, found_dues, words, word_floats = found
@@ -224,7 +224,7 @@ def close_windows(
                 found_dues[count] = dues[index]
                 due.fired[index] += 1
                 count += 1
-            dues[index] = _go_on(slot, first, end, grid, folds, keys, pool, fills)
+            dues[index] = _advance_key(slot, first, end, grid, folds, keys, pool, fills)
             if dues[index] == NEVER and len(fronts[0]):
                 fronts[0][slot, BLOCK] = NO_BLOCK
         keys[slot, DUE] = dues[index]
@@ -233,7 +233,7 @@ def close_windows(
 
 @kernel
 def join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, row: Any, items: Any) -> Any:
-    """The tables of a key's panes before `stop`, in tables of a window. Without room for all it has none: False."""
+    """Joins the tables of a key's panes before `stop` to those of a window. False, and none, without room for all."""
     if folds.own_words == folds.words:
         return True
     for word in range(folds.own_words, folds.words):
@@ -248,10 +248,12 @@ def join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, 
 
 
 @kernel
-def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, pool: Any, fills: Any) -> Any:
-    """The window that ends there has fired: when the next one is due; NEVER where none is open.
+def _advance_key(
+    slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, pool: Any, fills: Any
+) -> Any:
+    """Frees the panes that only fired windows needed; returns when the next window is due, NEVER where none is open.
 
-    `fills`: also one without messages, before those that have some.
+    `end`: of the window that just fired. `fills`: the next one may be without messages.
     """
     panes, _, free, counts, items = pool
     behind = first + grid.slide_ns // grid.pane_ns
@@ -259,7 +261,7 @@ def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, po
     while pane >= 0 and panes[pane, NUMBER] < behind:
         free[counts[FREE]] = pane
         counts[FREE] += 1
-        # The tables of a pane that is a window are that window's now.
+        # Where a pane is a window, the fired window has taken over its tables.
         if grid.panes > 1:
             give_back_tables(folds, panes, pane, MESSAGES, items)
         pane = panes[pane, NEWER]
@@ -278,9 +280,9 @@ def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, po
 def _combine(
     slot: Any, first: Any, count: Any, folds: Any, oldest: Any, panes: Any, floats: Any, fronts: Any
 ) -> Any:
-    """Brings what is combined of a key to the window of `count` panes from `first` on. Returns the end of its block.
+    """Advances what is combined of a key to the window of `count` panes from `first` on. Returns the end of its block.
 
-    The window is the second accumulators of the oldest pane, if that is before this end, and the front.
+    The window combines the second accumulators of the oldest pane, if that is before this end, and the front.
     """
     ints = fronts[0]
     block = first // count
@@ -301,7 +303,7 @@ def _combine(
 
 @kernel
 def _combine_block(slot: Any, folds: Any, oldest: Any, panes: Any, floats: Any, ints: Any) -> None:
-    """Each pane of a key's block with those behind it."""
+    """Combines each pane of a key's block with the later ones."""
     stop, combined = ints[slot, STOP], VALUES + folds.words
     if panes[oldest, NUMBER] >= stop:
         return

@@ -1,15 +1,15 @@
-"""Messages of a batch that are combined before they travel: see `application.windows.partials`.
+"""Messages of a batch that are pre-aggregated before they are repartitioned: see `application.windows.partials`.
 
-Rows are of one class when whatever is asked of them behind the log has one answer for all of them: they are in one
-pane, and either none is older than the watermark before it, or that watermark is the same. So all are in time, late, or
-late for the same windows, and the first of them can stand for all: which watermark counts there is
-`max(before, min(others, own))`, and where no row is older than its own, `before` alone decides.
+Rows are of one class when the next stage would treat them alike: they are in one pane, and either none is older than
+the watermark before it, or that watermark is the same. Then all are in time, late, or late for the same windows, and
+the first can represent all: the watermark that counts there is `max(before, min(others, own))`, and where no row is
+older than its own, `before` alone decides.
 
-What is due behind the log fires before a row that is older than the watermark, for that tells how far the watermark has
-come. Where rows that are not older tell it, too (`Stage.needs_each_watermark`), no class goes beyond where it moves.
+The next stage fires its timers before a row that is older than the watermark, because such a row reports the watermark.
+Where other rows report it, too (`Stage.needs_each_watermark`), a class ends where the watermark moves.
 
-Rows of a key and pane are combined in their order, and only with neighbours: where the class changes another partial
-begins. So the order in which an aggregation sees what it combines is that of the log, as without it.
+Rows of a key and pane are combined in order, and only with neighbours: where the class changes, another partial begins.
+So an aggregation combines in the order of the log, as it would without partials.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from bettong.frames.columns import Array
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
 
-# In place of the watermark before rows that are not older.
+# Stands for the watermark before rows that are not older than it.
 _IN_TIME = -1
-# Of a window without messages.
+# The accumulator of a window without messages.
 _EMPTY = object()
 _MARK_BYTES = 8
-# What follows the mark: a simple value or a list of these, which takes a tenth of the time; or what the codec writes.
+# The byte behind the mark: MessagePack of a simple value or a list of these, a tenth of the time; or the codec's form.
 _SIMPLE, _CODED = b"s", b"c"
 
 
 def window_classes(
     kind: Ranges, times: Array, watermarks: Array, *, of_each: bool
 ) -> tuple[list[int], list[int]]:
-    """By row, its pane, and a number that is another one where rows of a pane are of another class.
+    """By row, its pane, and a number that differs between rows of a pane that are not of one class.
 
-    `watermarks`: before each, as the next stage is told. `of_each`: see the module.
+    `watermarks`: the one before each row, as reported to the next stage. `of_each`: whether that needs each of them.
     """
     panes = (times - kind.offset_ns) // kind.pane_ns
     steps = watermarks if of_each else np.where(times < watermarks, watermarks, _IN_TIME)
@@ -50,7 +50,7 @@ def window_classes(
 
 
 class PackedAccumulators:
-    """Accumulators as bytes, which say of what windows they are. `plain`: those that read messages."""
+    """Accumulators as bytes, marked with the windows they belong to. `plain`: the windows that read messages."""
 
     def __init__(self, plain: Windowed) -> None:
         self._classes = Classes(plain)
@@ -59,7 +59,7 @@ class PackedAccumulators:
         self._mark = hashlib.blake2b(settings.encode(), digest_size=_MARK_BYTES).digest()
 
     def pack(self, accumulator: Any) -> bytes:
-        """Raises UnfitError for what is no plain data."""
+        """Raises UnfitError for an accumulator that is not plain data."""
         kind = type(accumulator)
         if kind in codec.SIMPLE or (kind is list and codec.SIMPLE.issuperset(map(type, accumulator))):
             try:
@@ -69,7 +69,7 @@ class PackedAccumulators:
         return self._mark + _CODED + codec.encode((), (accumulator,), self._classes)
 
     def unpack(self, packed: bytes) -> Any:
-        """What `pack` was given. Raises ValueError for that of other windows, and as `reading.decode`."""
+        """The packed accumulator. Raises ValueError for one of other windows, and what `reading.decode` raises."""
         if packed[:_MARK_BYTES] != self._mark:
             raise ValueError(
                 f"it was combined for other windows than {self._name!r} has now, before the application was changed;"
@@ -83,17 +83,17 @@ class PackedAccumulators:
 
 
 class MergedPartials:
-    """See Aggregation: of partials instead of messages."""
+    """The aggregation of partials instead of messages. See Aggregation."""
 
     def __init__(self, plain: Windowed, accumulator: str) -> None:
-        """`accumulator`: the field of a partial that has it."""
+        """`accumulator`: the field of a partial that holds it."""
         self._aggregation: Aggregation[Any, Any, Any] = plain.windowing.aggregation
         self._unpack = PackedAccumulators(plain).unpack
         self._field = accumulator
         self.combine = self._aggregation.combine
 
     def initial(self) -> Any:
-        """See Aggregation. Nothing is combined with it: what a user's `initial` gives need not go with others."""
+        """See Aggregation. A marker, never combined: a user's `initial()` need not be neutral under `combine`."""
         return _EMPTY
 
     def update(self, accumulator: Any, partial: Any, /) -> Any:

@@ -41,7 +41,7 @@ class RowPanes(NamedTuple):
     marks: Array
 
     def take(self, rows: Array) -> RowPanes:
-        """Those of some rows."""
+        """The same for some of the rows."""
         return RowPanes(self.numbers[rows], self.dues[rows], self.marks[rows])
 
 
@@ -63,7 +63,7 @@ class RangeColumns(ColumnWindows):
             latest_ns,
             firing_bounds.FIRINGS_MAX if windowing.emit_empty else 0,
         )
-        # Of sliding windows; of restored panes it is made anew.
+        # For sliding windows only; rebuilt after panes are restored.
         self._fronts = np.empty((0, FRONT + 1 + accumulators.folds.own_words), np.int64)
 
     def add(self, batch: Batch, refused: Mapping[int, str]) -> Array:
@@ -87,7 +87,7 @@ class RangeColumns(ColumnWindows):
             self._table.note_changed(slots)
         return marks
 
-    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times suffice
         """See ColumnWindows."""
         starts = times - (times - self._kind.offset_ns) % self._kind.slide_ns
         return starts, starts + self._kind.size_ns
@@ -99,7 +99,7 @@ class RangeColumns(ColumnWindows):
         return first + kind.delay_ns
 
     def _find_panes(self, times: Array, watermarks: Array) -> tuple[RowPanes, int]:
-        """Where rows of these event times belong, and how many have a mark; `watermarks`: that before each."""
+        """The panes of rows of these event times, and how many rows have a mark; `watermarks`: the one before each."""
         numbers, dues = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
         marks = np.empty(len(times), np.uint8)
         marked = find_panes(times, watermarks, self._grid, numbers, dues, marks)
@@ -107,7 +107,7 @@ class RangeColumns(ColumnWindows):
 
     def _fold(self, columns: Columns, slots: Array, rows: RowPanes) -> None:
         """Folds rows into panes of their keys, which have these slots."""
-        values, fronts = self._accumulators.load(columns), self._two_fronts()
+        values, fronts = self._accumulators.load(columns), self._front_views()
         folds, table = self._accumulators.folds, self._table
         self._add_all(
             slots,
@@ -120,10 +120,10 @@ class RangeColumns(ColumnWindows):
         own, read_only = in_both_types(times)
         self._find_panes(read_only, times)
         self._fold(self._accumulators.nothing, slots, self._find_panes(own, times)[0])
-        self._over(DueKeys(slots, times, times, times))
+        self._fire_over(DueKeys(slots, times, times, times))
 
     def _close(self, start: int, due: DueKeys, found: tuple[Array, ...], count: int) -> tuple[int, int]:
-        folds, table, fronts = self._accumulators.folds, self._table, self._two_fronts()
+        folds, table, fronts = self._accumulators.folds, self._table, self._front_views()
         stopped: tuple[int, int] = close_windows(
             start, due, self._grid, folds, table.words, table.panes.arrays, fronts, found, count
         )
@@ -142,8 +142,8 @@ class RangeColumns(ColumnWindows):
         )
         return stopped
 
-    def _two_fronts(self) -> tuple[Array, Array]:
-        """Those of as many keys as there are records, where windows slide: as integers and as floats."""
+    def _front_views(self) -> tuple[Array, Array]:
+        """The fronts of all keys, where windows slide: as integers and as floats."""
         known, keys = len(self._fronts), len(self._table.states)
         if self._kind.panes > 1 and keys > known:
             self._fronts = with_rows(self._fronts, keys)

@@ -1,8 +1,8 @@
 """Windows of a fixed size on a grid: tumbling and sliding ones.
 
-A message goes into one pane, whatever the number of windows that cover it; windows share panes. The grid is that of
+A message goes into one pane, whatever the number of windows that cover it; windows share panes. The grid starts at
 1970, so what a window covers depends on no message. A window that ends at `end` is over when the watermark is `delay`
-past it: that time, at which its key is due next, is the timer of the state.
+past it: the timer of a key's state is set to the next such time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bettong.frames.columns import Array
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.pane_stack import NOTHING, PaneStack
-from bettong.worker.windows.window_rows import Add, AddRows, Closed, Take, WindowRows, each_row
+from bettong.worker.windows.window_rows import Add, AddRows, Closed, Emit, WindowRows, each_row
 
 
-class _Placed(NamedTuple):
+class _AssignedRows(NamedTuple):
     """By row its pane, and when its first open window is due; the rows that are late, and partly late.
 
-    `has_too_late`: whether some have windows that end later than 64 bits can tell.
+    `has_too_late`: whether some have windows that end beyond 64 bits.
     """
 
     panes: list[int]
@@ -38,7 +38,7 @@ class _Placed(NamedTuple):
 
     @property
     def are_simple(self) -> bool:
-        """Whether each goes into all of its windows."""
+        """Whether each row goes into all of its windows."""
         return not (self.late or self.partly_late or self.has_too_late)
 
 
@@ -49,29 +49,29 @@ class RangeWindows:
         self._kind = kind
         self._windowing = windowing
         self._aggregation = windowing.aggregation
-        # Of the kind, which would work them out each time.
+        # Kept here because the kind computes them on each access.
         self._pane_ns, self._panes = kind.pane_ns, kind.panes
         self.latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._stacks: dict[Any, PaneStack] = {}
 
-    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+    def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
         """See KeyWindows."""
-        return self._adder(self._placed(rows), rows, states, take)
+        return self._adder(self._assigned(rows), rows, states, emit)
 
-    def rows_adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> AddRows:
+    def rows_adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> AddRows:
         """See KeyWindows."""
-        placed = self._placed(rows)
-        add = self._adder(placed, rows, states, take)
-        if not placed.are_simple or self._windowing.early_ns is not None:
+        assigned = self._assigned(rows)
+        add = self._adder(assigned, rows, states, emit)
+        if not assigned.are_simple or self._windowing.early_ns is not None:
             return each_row(add)
-        find, panes, update = states.get, placed.panes, self._aggregation.update
+        find, panes, update = states.get, assigned.panes, self._aggregation.update
 
         def add_rows(keys: Iterator[Any], messages: Iterator[Any], numbers: Iterator[int]) -> None:
             for key, message, row in zip(keys, messages, numbers, strict=True):
                 state = find(key)
                 if state is not None:
                     pane, accumulators = panes[row], state.panes
-                    # Nearly always it is there, so its windows are awaited.
+                    # Nearly always the pane exists, so the timer of its windows is set.
                     if pane in accumulators:
                         accumulators[pane] = update(accumulators[pane], message)
                         continue
@@ -79,8 +79,8 @@ class RangeWindows:
 
         return add_rows
 
-    def _adder(self, placed: _Placed, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
-        panes, dues, late, partly_late, has_too_late = placed
+    def _adder(self, assigned: _AssignedRows, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
+        panes, dues, late, partly_late, has_too_late = assigned
         aggregation, early_ns = self._aggregation, self._windowing.early_ns
         initial, update = aggregation.initial, aggregation.update
         find, create, timers, stacks = states.get, states.create, states.timers, self._stacks
@@ -91,7 +91,7 @@ class RangeWindows:
             if has_too_late:
                 self.check(int(rows.times[row]))
             if row in late and is_left:
-                self._leave(row, key, message, rows, take)
+                self._fire_late(row, key, message, rows, emit)
                 rows.late.append(row)
                 return
             pane, due = panes[row], dues[row]
@@ -125,7 +125,7 @@ class RangeWindows:
             raise ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262")
 
     def soonest_due(self, times: Array) -> Array:
-        """See KeyWindows. The end of the first window that covers it; nothing ends later than 64 bits can tell."""
+        """See KeyWindows: when the first window that covers the time is due, but at most what 64 bits hold."""
         kind, times = self._kind, np.minimum(times, self.latest_ns)
         first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
         return first + kind.delay_ns
@@ -133,18 +133,18 @@ class RangeWindows:
     def close(self, key: Any, state: RangeState, timer: str, at_ns: int) -> Closed:
         """See KeyWindows."""
         if timer == "early":
-            return self._early(key, state)
+            return self._fire_early(key, state)
         kind, aggregation = self._kind, self._aggregation
         end = at_ns - kind.delay_ns
         start = end - kind.size_ns
         try:
             found = self._combined(key, state, start)
         except ANY_ERROR:
-            # It is half-way: for the next window it is made anew.
+            # The stack is half updated: the next window rebuilds it.
             self._stacks.pop(key, None)
             raise
         finally:
-            self._go_on(key, state, end, empty=self._windowing.emit_empty)
+            self._advance(key, state, end, empty=self._windowing.emit_empty)
         if found is NOTHING:
             if not self._windowing.emit_empty:
                 return Closed(end - 1, [])
@@ -157,25 +157,25 @@ class RangeWindows:
             state.changed = []
         else:
             end = at_ns - self._kind.delay_ns
-            self._go_on(key, state, end, empty=self._windowing.emit_empty and not empty)
+            self._advance(key, state, end, empty=self._windowing.emit_empty and not empty)
 
-    def _placed(self, rows: WindowRows) -> _Placed:
+    def _assigned(self, rows: WindowRows) -> _AssignedRows:
         kind, times = self._kind, rows.times
         has_too_late = bool(len(times)) and int(times.max()) > self.latest_ns
         panes = (times - kind.offset_ns) // self._pane_ns
-        # Of the windows that cover it, the one that ends first.
+        # Of the windows that cover a row, the one that ends first.
         dues = self.soonest_due(times)
         missed = np.flatnonzero((dues <= rows.watermarks) & (times < rows.watermarks))
         if not len(missed):
-            return _Placed(panes.tolist(), dues.tolist(), (), (), has_too_late)
+            return _AssignedRows(panes.tolist(), dues.tolist(), (), (), has_too_late)
         is_late = self._last_due(times[missed], dues[missed]) <= rows.watermarks[missed]
         dues[missed] += ((rows.watermarks[missed] - dues[missed]) // kind.slide_ns + 1) * kind.slide_ns
         late = missed[is_late]
-        # Where they are taken in: the first pane of the oldest open window, which none that opens later has.
+        # Where late rows are added: the first pane of the oldest open window, which no later window has.
         oldest = dues[late] - kind.delay_ns - kind.size_ns
         panes[late] = (oldest - kind.offset_ns) // self._pane_ns
         partly_late = set(missed[~is_late].tolist())
-        return _Placed(panes.tolist(), dues.tolist(), set(late.tolist()), partly_late, has_too_late)
+        return _AssignedRows(panes.tolist(), dues.tolist(), set(late.tolist()), partly_late, has_too_late)
 
     def _last_due(self, times: Array, dues: Array) -> Array:
         """When the last window that covers these times is due. `dues`: the first ones."""
@@ -183,8 +183,8 @@ class RangeWindows:
         last: Array = dues + (times + kind.size_ns + kind.delay_ns - dues) // kind.slide_ns * kind.slide_ns
         return last
 
-    def _leave(self, row: int, key: Any, message: Any, rows: WindowRows, take: Take) -> None:
-        """What becomes of a late message that goes into no open window."""
+    def _fire_late(self, row: int, key: Any, message: Any, rows: WindowRows, emit: Emit) -> None:
+        """Emits the result of a late message by itself, where `late` is "fire"."""
         if self._windowing.late != "fire":
             return
         aggregation, kind = self._aggregation, self._kind
@@ -193,7 +193,7 @@ class RangeWindows:
         alone = aggregation.update(aggregation.initial(), message)
         result = aggregation.output(key, alone, Window(start, start + kind.size_ns))
         if result is not None:
-            take(result, row)
+            emit(result, row)
 
     def _combined(self, key: Any, state: RangeState, start: int) -> Any:
         """The accumulator of the window that starts there; NOTHING without messages."""
@@ -206,10 +206,10 @@ class RangeWindows:
             stack = self._stacks[key] = PaneStack()
         return stack.combined(state.panes, pane, self._panes, self._aggregation.combine)
 
-    def _go_on(self, key: Any, state: RangeState, end: int, *, empty: bool) -> None:
-        """The window that ends there has fired: the next one of the key is due, with `empty` also without messages."""
+    def _advance(self, key: Any, state: RangeState, end: int, *, empty: bool) -> None:
+        """Drops panes that only the window ending there needed; sets the next timer, with `empty` of any window."""
         kind, panes = self._kind, state.panes
-        # Those that no later window has.
+        # The panes that no later window has.
         first = (end - kind.size_ns - kind.offset_ns) // self._pane_ns
         behind = first + kind.slide_ns // self._pane_ns
         for pane in range(first, behind):
@@ -220,14 +220,14 @@ class RangeWindows:
         state.changed = [pane for pane in state.changed if pane >= behind]
         next_end = end + kind.slide_ns
         if not empty and next(iter(panes)) >= behind + self._panes:
-            # Maybe the next ones are without messages.
+            # The next windows may be without messages.
             oldest = min(panes) * self._pane_ns + kind.offset_ns
             first_end = oldest + kind.slide_ns - (oldest - kind.offset_ns - kind.size_ns) % kind.slide_ns
             next_end = max(next_end, first_end)
         state.due = next_end + kind.delay_ns
 
-    def _early(self, key: Any, state: RangeState) -> Closed:
-        """The results so far of the open windows that have changed. Their event time is that of the oldest open one."""
+    def _fire_early(self, key: Any, state: RangeState) -> Closed:
+        """Early results of the open windows that have changed. Their event time is that of the oldest open window."""
         kind, aggregation, panes = self._kind, self._aggregation, state.panes
         oldest_end = state.due - kind.delay_ns
         changed, state.changed = sorted(state.changed), []

@@ -30,7 +30,7 @@ _LATE: Mapping[Late, int] = {"drop": LEFT_OUT, "side": LEFT_OUT, "fire": ALONE, 
 
 
 class SessionColumns(ColumnWindows):
-    """See ColumnWindows. What a row finds depends on those before it: so all is told of them while they are added."""
+    """See ColumnWindows. Whether a row is late depends on those before it, so rows are marked as they are added."""
 
     word = "session"
 
@@ -51,13 +51,13 @@ class SessionColumns(ColumnWindows):
         )
         if marks.any():
             self._table.forget_empty(slots)
-        # Of late rows those went into a session whose key has one, if any did.
+        # A late row was added if its key has an open session, and only with late="oldest".
         takes_late = self._spans.late == INTO_OLDEST
         is_in = (marks == LATE) & (self._table.words[slots, OLDEST] >= 0) if takes_late else False
         self._table.note_changed(slots[is_in | (marks == 0)])
         return marks
 
-    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times suffice
         """See ColumnWindows."""
         return times, times + self._spans.gap_ns + 1
 
@@ -91,7 +91,7 @@ class SessionColumns(ColumnWindows):
     def _try_kernels(self, slots: Array, times: Array) -> None:
         for each in in_both_types(times):
             self._fold(self._accumulators.nothing, slots, (each, times, np.empty(0, np.bool_)))
-        self._over(DueKeys(slots, times, times, times))
+        self._fire_over(DueKeys(slots, times, times, times))
 
     def _close(self, start: int, due: DueKeys, found: tuple[Array, ...], count: int) -> tuple[int, int]:
         folds, table = self._accumulators.folds, self._table
@@ -109,7 +109,7 @@ class SessionColumns(ColumnWindows):
         self,
         start: int,
         slots: Array,
-        ends: Array,  # noqa: ARG002 - of windows that several panes share
+        ends: Array,  # noqa: ARG002 - only windows of several panes need them
         found: tuple[Array, ...],
         count: int,
     ) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Sessions over columns, as machine code: rows into sessions, and those that are over. The same as `sessions` does.
+"""Kernels of sessions over columns: add rows to sessions, and fire those that are over. As `sessions` does.
 
 A session is a pane (see `state.pane_pool`): its number is the event time of its first message, its last word that of
-the last one. A key's sessions are further apart than the gap, so a row is near two of them at most.
+its last message. A key's sessions are further apart than the gap, so a row is near two of them at most.
 """
 
 from typing import Any, NamedTuple
@@ -23,17 +23,17 @@ from bettong.worker.windows.fold_kernels import (
 )
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, join_all_tables, open_pane
 
-# What becomes of a row that is late: it is left out, is a session by itself, or goes into the oldest one that is open.
+# What to do with a late row: leave it out, fire it as a session by itself, or add it to the oldest open session.
 LEFT_OUT, ALONE, INTO_OLDEST = range(3)
-# In place of a pane: the row goes into none, or there is no room for it.
+# Returned instead of a pane: the row goes into none, or there is no room for it.
 _NONE, _NO_ROOM = -1, -2
 
 
 class SessionTimes(NamedTuple):
-    """Of sessions: see `Sessions`.
+    """Settings of sessions: see `Sessions`.
 
     `wait_ns`: from the last message to when a session is due. `latest_ns`: sessions of later event times end beyond 64
-    bits. `late`: what becomes of a row that is late.
+    bits. `late`: what to do with a late row.
     """
 
     gap_ns: int
@@ -56,11 +56,11 @@ def add_to_sessions(
     marks: Any,
     sooner: Any,
 ) -> Any:
-    """Folds rows into sessions from `start` on, in their order; stops before the first one for which there is no room,
-    and returns it.
+    """Folds rows from `start` on into sessions, in order; stops before the first one for which there is no room, and
+    returns it.
 
-    `rows`: event times, the watermark before each, and whether an aggregate refuses it. `marks`: by row, filled where
-    one is due. `joined`: words of a session, for use here. All else: see `pane_kernels.add_rows`.
+    `rows`: event times, the watermark before each, and whether an aggregate refuses it. `marks`: by row, set where a
+    row needs one. `joined`: scratch words of a session. All else: see `pane_kernels.add_rows`.
     """
     times, _, refused = rows
     panes, floats, _, _, items = pool
@@ -104,11 +104,11 @@ def _session_of(
     marks: Any,
     sooner: Any,
 ) -> Any:
-    """The session that a row goes into, which covers its time now; a new one where none is near."""
+    """The session that a row goes into, extended to cover its time; a new one where none is near."""
     times, watermarks, refused = rows
     panes, _, free, counts, _ = pool
     at_ns, last = times[row], VALUES + folds.words
-    # Whatever is due by the watermark has fired where a row is older than it: so these are open.
+    # Sessions due by the watermark fired before a row older than it, so these are open.
     pane = pane_at_or_before(keys[slot, OLDEST], keys[slot, NEWEST], at_ns + spans.gap_ns, panes)
     is_near = pane >= 0 and panes[pane, last] + spans.gap_ns >= at_ns
     if not is_near and at_ns + spans.wait_ns <= watermarks[row]:
@@ -132,7 +132,7 @@ def _session_of(
         remove_pane(slot, pane, keys, panes, free, counts)
         pane = older
     panes[pane, NUMBER], panes[pane, last] = min(panes[pane, NUMBER], at_ns), max(panes[pane, last], at_ns)
-    # One that grows stays due when it was: then it is seen how long it has become.
+    # A session that grows keeps its timer: when that is due, the new end is read.
     if panes[pane, last] + spans.wait_ns < keys[slot, DUE]:
         keys[slot, DUE] = panes[pane, last] + spans.wait_ns
         sooner[counts[SOONER]] = slot
@@ -142,7 +142,7 @@ def _session_of(
 
 @kernel
 def _join_newer(older: Any, newer: Any, folds: Any, pool: Any, joined: Any) -> Any:
-    """A session takes in all that the next one of its key keeps. Without room for its items it has none: False."""
+    """Merges a key's next session into the one before. False, and unchanged, where there is no room for its items."""
     panes, floats, _, _, items = pool
     if not join_all_tables(panes[newer, NUMBER] + 1, folds, older, panes, joined, 0, items):
         return False
@@ -170,7 +170,7 @@ def close_sessions(
             if over_ns <= dues[index]:
                 if count == len(found_keys):
                     return index, count
-                # Its tables are the window's now.
+                # The fired window takes over its tables.
                 copy_accumulators(folds.words, words, count, 0, panes, oldest, MESSAGES)
                 found_keys[count], found_starts[count] = index, panes[oldest, NUMBER]
                 found_dues[count] = dues[index]

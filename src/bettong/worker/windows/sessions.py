@@ -1,7 +1,7 @@
-"""Sessions: messages of a key that are at most a gap apart.
+"""Session windows: messages of a key that are at most a gap apart.
 
-One covers the time from its first message to its last one, and the gap behind that. It is over when the watermark, less
-the delay, is past the gap. A message within the gap of two sessions makes one of them.
+A session covers the time from its first message to its last one, plus the gap. It closes when the watermark, less the
+delay, passes the gap. A message within the gap of two sessions merges them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, RowByRow, Take, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows
 
-# What the list of a session holds.
+# Indexes into the list that represents a session.
 _FIRST, _LAST, _ACCUMULATOR, _CHANGED = range(4)
 
 
@@ -34,17 +34,17 @@ class SessionWindows(RowByRow):
         self._windowing = windowing
         self._aggregation = windowing.aggregation
 
-    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+    def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
         """See KeyWindows."""
         times, watermarks = rows.times.tolist(), rows.watermarks.tolist()
         early_ns, gap_ns, update = self._windowing.early_ns, self._gap_ns, self._aggregation.update
-        # Of later ones the session ends beyond 64 bits.
+        # The session of a later message would end beyond 64 bits.
         latest_ns = NEVER - 1 - self._wait_ns
         find, create, timers = states.get, states.create, states.timers
         assert timers is not None  # noqa: S101 - it has at least one
 
         def add_to_newest(row: int, key: Any, message: Any) -> None:
-            """Nearly every row: it goes on with the newest session of its key."""
+            """The fast path of nearly every row: it extends the newest session of its key."""
             state = find(key)
             if state is not None:
                 newest, at_ns = state.sessions[-1], times[row]
@@ -60,18 +60,18 @@ class SessionWindows(RowByRow):
                 raise ValueError(f"its event time is {at_ns} ns: its session ends after the year 2262")
             state = find(key)
             sessions = state.sessions if state is not None else []
-            # Whatever is due by the watermark has fired where a message is older than it: so these are open.
-            start, stop = self._near(sessions, at_ns)
+            # Sessions due by the watermark fired before a message older than it, so these are open.
+            start, stop = self._sessions_near(sessions, at_ns)
             if start == stop and at_ns + self._wait_ns <= watermark_ns:
                 if self._windowing.late != "oldest" or not sessions:
-                    self._leave(row, key, message, at_ns, take)
+                    self._fire_late(row, key, message, at_ns, emit)
                     rows.late.append(row)
                     return
-                session = self._with(sessions[:1], sessions[0][_FIRST], message)
+                session = self._merged(sessions[:1], sessions[0][_FIRST], message)
                 rows.late.append(row)
                 start, stop = 0, 1
             else:
-                session = self._with(sessions[start:stop], at_ns, message)
+                session = self._merged(sessions[start:stop], at_ns, message)
             if state is None:
                 state = create(key)
             state.sessions[start:stop] = [session]
@@ -80,7 +80,7 @@ class SessionWindows(RowByRow):
                 is_early = False
             elif is_early:
                 state.early = states.log_ns + early_ns
-            # One that grows stays due when it was: then it is seen how long it has become.
+            # A session that grows keeps its timer: when that is due, the new end is read.
             if is_early or session[_LAST] + self._wait_ns < state.due:
                 state.due = min(state.due, session[_LAST] + self._wait_ns)
                 timers.note(key, state)
@@ -102,14 +102,14 @@ class SessionWindows(RowByRow):
                 output(key, each[_ACCUMULATOR], self._window(each, is_final=False)) for each in changed
             ]
             return Closed(state.sessions[0][_LAST] + self._gap_ns, results)
-        over = self._over(state, at_ns)
+        over = self._remove_oldest(state, at_ns)
         if over is None:
             return Closed(at_ns, [])
         window = self._window(over, is_final=True)
         return Closed(window.end - 1, [output(key, over[_ACCUMULATOR], window)])
 
     def has_grown(self, state: Any, at_ns: int) -> bool:
-        """Whether the oldest session of a state that was due then has grown since: the state is due later."""
+        """Whether the oldest session has grown since its timer was set for `at_ns`; if so, sets the later timer."""
         due_ns: int = state.sessions[0][_LAST] + self._wait_ns
         if due_ns <= at_ns:
             return False
@@ -122,10 +122,10 @@ class SessionWindows(RowByRow):
             for each in state.sessions:
                 each[_CHANGED] = False
         else:
-            self._over(state, at_ns)
+            self._remove_oldest(state, at_ns)
 
-    def _over(self, state: SessionState, at_ns: int) -> list[Any] | None:
-        """Takes out the oldest session, if it is over by then: it may have grown. The state is due again."""
+    def _remove_oldest(self, state: SessionState, at_ns: int) -> list[Any] | None:
+        """Removes and returns the oldest session, unless it has grown beyond `at_ns`; sets the next timer."""
         oldest = state.sessions[0]
         is_over = oldest[_LAST] + self._wait_ns <= at_ns
         if is_over:
@@ -134,8 +134,8 @@ class SessionWindows(RowByRow):
             state.due = state.sessions[0][_LAST] + self._wait_ns
         return oldest if is_over else None
 
-    def _near(self, sessions: list[list[Any]], at_ns: int) -> tuple[int, int]:
-        """The sessions within the gap of a time, at most two; else the place between them where one begins."""
+    def _sessions_near(self, sessions: list[list[Any]], at_ns: int) -> tuple[int, int]:
+        """The slice of sessions within the gap of a time, at most two; an empty one where a session would begin."""
         stop = len(sessions)
         while stop and sessions[stop - 1][_FIRST] - self._gap_ns > at_ns:
             stop -= 1
@@ -144,8 +144,8 @@ class SessionWindows(RowByRow):
             start -= 1
         return start, stop
 
-    def _with(self, near: list[list[Any]], at_ns: int, message: Any) -> list[Any]:
-        """The session of those and the message; these stay as they are when the user's function raises."""
+    def _merged(self, near: list[list[Any]], at_ns: int, message: Any) -> list[Any]:
+        """One session of the given ones and the message; these are unchanged when the user's function raises."""
         aggregation = self._aggregation
         if not near:
             return [at_ns, at_ns, aggregation.update(aggregation.initial(), message), True]
@@ -155,13 +155,13 @@ class SessionWindows(RowByRow):
         accumulator = aggregation.update(accumulator, message)
         return [min(near[0][_FIRST], at_ns), max(near[-1][_LAST], at_ns), accumulator, True]
 
-    def _leave(self, row: int, key: Any, message: Any, at_ns: int, take: Take) -> None:
-        """What becomes of a late message that goes into no session."""
+    def _fire_late(self, row: int, key: Any, message: Any, at_ns: int, emit: Emit) -> None:
+        """Emits the result of a late message by itself, where `late` is "fire"."""
         if self._windowing.late == "fire":
-            alone = self._with([], at_ns, message)
+            alone = self._merged([], at_ns, message)
             result = self._aggregation.output(key, alone[_ACCUMULATOR], self._window(alone, is_final=True))
             if result is not None:
-                take(result, row)
+                emit(result, row)
 
     def _window(self, session: list[Any], *, is_final: bool) -> Window:
         return Window(session[_FIRST], session[_LAST] + self._behind_ns, final=is_final)

@@ -1,6 +1,6 @@
-"""Registers and buckets of the values of a column, and what those of windows say: see `ApproxDistinct` and `Quantile`.
+"""Registers and buckets of a column's values, and the results of those of windows: see `ApproxDistinct` and `Quantile`.
 
-`tables`: of windows, a row each, where their items are (see `state.item_tables`).
+`tables`: a row for each window, which locates its items (see `state.item_tables`).
 """
 
 from fractions import Fraction
@@ -35,7 +35,7 @@ def registers_of(kind: Kind, column: Array) -> tuple[Array, Array]:
 
 
 def buckets_of(column: Array) -> Array:
-    """See `Quantile.value`. What is not finite has none that counts."""
+    """See `Quantile.value`. The buckets of numbers that are not finite mean nothing."""
     numbers = column.astype(np.float64)
     sizes = np.abs(np.where(np.isfinite(numbers), numbers, 0.0))
     mantissas, exponents = np.frexp(sizes)
@@ -59,7 +59,7 @@ def estimates(aggregate: ApproxDistinct, tables: Array, items: Array) -> Array:
 
 @cache  # no more than there are registers
 def _estimate_of(aggregate: ApproxDistinct, registers: int) -> int | None:
-    """What so many registers say, whatever their numbers are; None where these matter."""
+    """The estimate of so many registers where it does not depend on their numbers; else None."""
     least, most = (dict.fromkeys(range(registers), number) for number in (1, NUMBER_LIMIT - 1))
     found = aggregate.result(least)
     return found if found == aggregate.result(most) else None
@@ -87,7 +87,7 @@ def items_in(table: Array, item_words: int, items: Array) -> Array:
 
 @kernel
 def _rank(hashes: Any, ranks: Any) -> None:
-    """How many bits a hash begins with that are 0, and one more: of those that do not choose a register."""
+    """One more than the leading zeros of each hash, without the bits that choose a register."""
     for row in range(len(hashes)):
         left, rank = hashes[row] >> np.uint64(REGISTER_BITS), HASH_BITS - REGISTER_BITS + 1
         while left:
@@ -108,7 +108,7 @@ def _count_registers(tables: Any, items: Any, counts: Any) -> None:
 
 @allocating
 def _find_buckets(targets: Any, tables: Any, items: Any, room: Any, found: Any) -> None:
-    """Of each window the bucket of its so many-th number, and how often buckets were halved in number."""
+    """Of each window the bucket of its number of rank `targets`, and how often the number of buckets was halved."""
     for row in range(len(tables)):
         count = list_items(tables[row, 0], tables[row, 1], 1, items, room)
         order = np.argsort(room[:count, 1])
@@ -125,7 +125,7 @@ def _find_buckets(targets: Any, tables: Any, items: Any, room: Any, found: Any) 
 
 @kernel
 def _touched(room: Any, order: Any, halvings: Any) -> Any:
-    """How many buckets these are when there are so many times half as many."""
+    """How many distinct buckets these are after so many halvings."""
     if len(order) <= BUCKETS_MAX:
         return len(order)
     touched, before = 1, _wider(room[order[0], 1], halvings)

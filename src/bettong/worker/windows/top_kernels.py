@@ -1,26 +1,26 @@
-"""The first values of a window, as words of its accumulators: what `Top` keeps.
+"""Kernels of `Top`: the first values of a window, as words of its accumulators.
 
     | how many there are | rank ... value ... | rank ... value ... | ... |
 
-They are in the order of their ranks, the least first, of equal ones those that were added first. A rank is words that
-are compared one after the other.
+Entries are sorted by rank, the least first; equal ranks in the order in which they were added. The words of a rank are
+compared one after the other.
 """
 
 from typing import Any
 
 from bettong.machine_code import inlined, kernel
 
-# Of a row of `Folds.tops`: which word, from the accumulators on, says how many there are; which row of what is loaded
-# says whether a message is added (its rank and its value follow); how many there may be; how many words a rank has, and
-# how many rank and value have.
+# The columns of `Folds.tops`: the accumulator word that counts the entries; the loaded row that says whether a message
+# is added (its rank and its value follow); how many entries there may be; how many words a rank has, and how many an
+# entry.
 WORD, LOADED, COUNT_MAX, RANK_WORDS, ENTRY_WORDS = range(5)
 
 
 @kernel
 def add_ranked(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any, step: Any) -> None:
-    """Adds a value to those of accumulators that begin at `at`.
+    """Adds a value to the accumulators that begin at `at`.
 
-    Its rank begins at `loaded[first]`; each word is a `step` behind the one before.
+    Its rank begins at `loaded[first]`; its words are `step` apart.
     """
     held, entry, begin = words[row, at + top[WORD]], top[ENTRY_WORDS], at + top[WORD] + 1
     index = held
@@ -38,7 +38,7 @@ def add_ranked(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any,
 
 @kernel
 def join_ranked(top: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: Any, newer_at: Any) -> None:
-    """Adds the values of other accumulators, which are newer."""
+    """Adds the values of newer accumulators."""
     begin = newer_at + top[WORD] + 1
     for index in range(newer[newer_row, newer_at + top[WORD]]):
         add_ranked(top, words, row, at, newer[newer_row], begin + index * top[ENTRY_WORDS], 1)

@@ -1,7 +1,7 @@
-"""Hashes of the values of a column, as machine code: those that `ApproxDistinct` makes of one value after the other.
+"""Kernels that hash the values of a column, as `ApproxDistinct` does value by value.
 
-Of each value those bytes are hashed that MessagePack writes for it (its specification, "Formats"), by BLAKE2b with a
-result of 8 bytes (RFC 7693).
+A hash is the BLAKE2b with a result of 8 bytes (RFC 7693) of what MessagePack writes for the value (its specification,
+"Formats").
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ _ORDERS = np.array(
     np.uint8,
 )
 _ROUNDS, _BLOCK_BYTES, _HASH_BYTES = 12, 128, 8
-# What MessagePack takes for a number at most.
+# What MessagePack needs for a number at most.
 _NUMBER_BYTES = 9
 # No key, one result of 8 bytes, no tree: RFC 7693, 2.5.
 _PARAMETERS = np.uint64(0x01010000 + _HASH_BYTES)
@@ -51,13 +51,13 @@ _BIN, _FLOAT, _UNSIGNED, _SIGNED, _STR = 0xC4, 0xCB, 0xCC, 0xD0, 0xD9
 
 
 def hashes_of(kind: Kind, column: Array) -> Array:
-    """The hash of each value of a column of fixed width, as an integer without a sign."""
+    """The hash of each value of a column of fixed width, as an unsigned integer."""
     rows = len(column)
     found = np.empty(rows, np.uint64)
     if kind is Kind.FLOAT:
         _hash_floats(column.astype(np.float64), found)
     elif kind in (Kind.TEXT, Kind.BYTES):
-        # A copy: Numba would compile it a second time for what nobody may write.
+        # A copy: Numba would compile the kernel a second time for a read-only array.
         raw = np.array(column).view(np.uint8).reshape(rows, column.dtype.itemsize)
         _hash_bytes(raw, kind is Kind.TEXT, found)
     else:
@@ -80,7 +80,7 @@ def _hash_floats(values: Any, found: Any) -> None:
     for row in range(len(values)):
         value = values[row]
         block[:_NUMBER_BYTES] = 0
-        # Integers are hashed as such: they are equal to them.
+        # A float that equals an integer is hashed as that integer.
         if value == np.floor(value) and -(2.0**63) <= value < 2.0**64:
             is_wide = value >= 2.0**63
             whole = np.int64(value - 2.0**63) ^ np.int64(-(2**63)) if is_wide else np.int64(value)
@@ -144,7 +144,7 @@ def _put(bits: Any, count: Any, block: Any) -> None:
 
 @allocating
 def _hash(words: Any, length: Any, work: Any) -> Any:
-    """Of so many bytes, of which `words` hold whole blocks, NULs behind the last one. `work`: room for 24 words."""
+    """The hash of so many bytes; `words` hold them in whole blocks, padded with NULs. `work`: room for 24 words."""
     state, vector = work[:8], work[8:]
     state[:] = _INITIAL
     state[0] ^= _PARAMETERS
@@ -175,17 +175,17 @@ def _mix(vector: Any, a: Any, b: Any, c: Any, d: Any, words: Any, order: Any, at
     """RFC 7693, 3.1."""
     one, two, three, four = vector[a], vector[b], vector[c], vector[d]
     one += two + words[order[at]]
-    four = _turned(four ^ one, 32)
+    four = _rotated_right(four ^ one, 32)
     three += four
-    two = _turned(two ^ three, 24)
+    two = _rotated_right(two ^ three, 24)
     one += two + words[order[at + 1]]
-    four = _turned(four ^ one, 16)
+    four = _rotated_right(four ^ one, 16)
     three += four
-    two = _turned(two ^ three, 63)
+    two = _rotated_right(two ^ three, 63)
     vector[a], vector[b], vector[c], vector[d] = one, two, three, four
 
 
 @inlined
-def _turned(word: Any, bits: Any) -> Any:
-    """Its bits moved to the right; those that fall out come in at the left."""
+def _rotated_right(word: Any, bits: Any) -> Any:
+    """The word with its bits rotated to the right."""
     return word >> np.uint64(bits) | word << np.uint64(64 - bits)

@@ -1,4 +1,4 @@
-"""Values of columns of a fixed width as words of 64 bits, and back: as they are, or so that words go by their order."""
+"""Values of fixed-width columns as words of 64 bits, and back: as they are, or so that words sort as values do."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from bettong.frames.columns import Array
 from bettong.schema.fields import Field, Kind
 from bettong.worker.state.key_table import words_of, words_per_key
 
-# The sign bit. With it turned, integers without a sign are in the order of those with one.
+# The sign bit. With it flipped, unsigned integers sort as signed ones.
 _SIGN = np.uint64(1 << 63)
 _ALL_BUT_SIGN = np.int64(2**63 - 1)
 
@@ -40,14 +40,14 @@ def values_in(field: Field, words: Array) -> Array:
 def ordered_words(field: Field, column: Array, *, are_words: bool = False) -> Array:
     """The words of each value, shape (words, rows): one value is less than another where its words are.
 
-    `are_words`: `column` are such words, shape (rows, words), and words as they were come back, in that shape.
+    `are_words`: the inverse: `column` holds such words, shape (rows, words); returns the raw ones, in that shape.
     """
     if field.kind in (Kind.TEXT, Kind.BYTES):
         if are_words:
             return (column.view(np.uint64) ^ _SIGN).byteswap().view(np.int64)
         return (words_of(column).astype(np.uint64).byteswap() ^ _SIGN).view(np.int64).T
     if field.kind is Kind.FLOAT:
-        # Zeros are equal. Of those below zero the greater ones have fewer bits.
+        # -0.0 equals 0.0. The bits of negative numbers sort in reverse.
         bits = column if are_words else raw_words(field, column + 0.0)
         return np.where(bits < 0, bits ^ _ALL_BUT_SIGN, bits)
     words = column if are_words else raw_words(field, column)
@@ -55,7 +55,7 @@ def ordered_words(field: Field, column: Array, *, are_words: bool = False) -> Ar
 
 
 def python_values(kind: Kind, values: Array) -> list[Any]:
-    """The values as plain Python has them."""
+    """The values as Python objects."""
     if kind is Kind.TEXT:
         return [value.decode("utf-8", "replace") for value in values.tolist()]
     if kind is Kind.BYTES:

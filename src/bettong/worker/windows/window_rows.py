@@ -1,4 +1,4 @@
-"""The rows of a batch on their way into windows, and which of them are late."""
+"""The rows of a batch that are added to windows, and the interface of window kinds."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -7,20 +7,20 @@ from typing import Any, Protocol
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
 
-# Takes a message of a row and its key. Raises what the user's functions raise.
+# Adds the message of a row: row, key, message. Raises what the user's functions raise.
 Add = Callable[[int, Any, Any], None]
-# Takes rows: their keys, messages and numbers. What raises leaves the iterators behind the row that it was at.
+# Adds rows: their keys, messages and numbers. When it raises, the iterators are past the row that failed.
 AddRows = Callable[[Iterator[Any], Iterator[Any], Iterator[int]], None]
-# Takes what a window gave, and the row that it is of.
-Take = Callable[[Any, int], None]
+# Emits the result of a window, for the row that caused it.
+Emit = Callable[[Any, int], None]
 
 
 @dataclass(slots=True)
 class WindowRows:
-    """Event times of rows, and how far the watermark was before each. `late`, `partly_late`: rows, in their order.
+    """Event times of rows, and the watermark before each. `late`, `partly_late`: rows, in order.
 
-    A row is late when all of its windows are over, partly late when some are and others not: who adds it notes that,
-    unless a function raised for it. `emptied`: rows with which the last open window of their key was over.
+    A row is late when all of its windows are over, partly late when only some are: the adder records that, unless a
+    function raised for the row. `emptied`: rows that completed the last open window of their key.
     """
 
     times: Array
@@ -32,36 +32,36 @@ class WindowRows:
 
 @dataclass(slots=True)
 class Closed:
-    """What a window gave, or several that are still open, when it was due: results of one event time."""
+    """The results of a timer, of one event time: of a window that is over, or of several that are still open."""
 
     at_ns: int
     results: list[Any]
 
 
 class KeyWindows(Protocol):
-    """The windows of a computation: one kind, all keys of a partition. Keys have nothing to do with one another."""
+    """The windows of a computation: one kind, all keys of a partition. Keys are independent."""
 
-    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
-        """What puts messages of these rows into the windows of their keys, and notes which are late."""
+    def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
+        """A function that adds messages of these rows to the windows of their keys, and records which are late."""
 
-    def rows_adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> AddRows:
-        """The same for many at a time."""
+    def rows_adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> AddRows:
+        """The same for many rows at a time."""
 
     def soonest_due(self, times: Array) -> Array:
-        """By row, a lower bound of when a message of that event time makes something due, by event time."""
+        """By row, a lower bound of the event-time timers that a message of that event time sets."""
 
     def close(self, key: Any, state: Any, timer: str, at_ns: int) -> Closed:
-        """A timer of the state was due at that time: what it gives. The state may be empty then.
+        """Fires a timer of the state that was due at that time; returns the results. The state may be empty then.
 
-        Raises what the user's functions raise, for that result alone: the state has gone on by then.
+        Raises what the user's functions raise, for that result alone: the state has advanced by then.
         """
 
     def skip(self, key: Any, state: Any, timer: str, at_ns: int, *, empty: bool) -> None:
-        """The same where no function of the user's must be called. `empty`: those without messages go with it."""
+        """As `close`, without results or user functions. `empty`: skips next windows without messages, too."""
 
 
 def each_row(add: Add) -> AddRows:
-    """Takes many by taking one after the other."""
+    """Adds many rows one after the other."""
 
     def add_rows(keys: Iterator[Any], messages: Iterator[Any], numbers: Iterator[int]) -> None:
         for key, message, row in zip(keys, messages, numbers, strict=True):
@@ -71,12 +71,12 @@ def each_row(add: Add) -> AddRows:
 
 
 class RowByRow:
-    """Windows that take many rows as they take one. See KeyWindows."""
+    """Windows that add many rows one by one. See KeyWindows."""
 
-    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+    def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
         """See KeyWindows."""
         raise NotImplementedError
 
-    def rows_adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> AddRows:
+    def rows_adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> AddRows:
         """See KeyWindows."""
-        return each_row(self.adder(rows, states, take))
+        return each_row(self.adder(rows, states, emit))
