@@ -49,7 +49,7 @@ def _status_json() -> str:
         "",
         "For who asks from a script what runs.",
         "",
-        f"One JSON object on standard output, form {VERSION}; exit code 0 when all goes on, else 7. What is not known",
+        f"One JSON object on standard output, form {VERSION}; exit code 0 when all works, else 7. What is not known",
         "is `null`, never a number that is wrong. Within a version fields may be added, so pass over names that you do",
         "not know; none is taken away, renamed, or given another meaning or unit. As a JSON schema:",
         "[status.schema.json](status.schema.json). Rendered from `src/bettong/inspection/status_form.py`.",

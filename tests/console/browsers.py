@@ -33,7 +33,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def watched_page(browser: Browser, faults: list[str], *, timezone: str) -> Iterator[Page]:
-    """A page of a browser that knows nothing yet. What it complains about goes to `faults`: none may be left."""
+    """A page of a fresh browser. Its errors go to `faults`: none may be left."""
     context = browser.new_context(timezone_id=timezone)
     context.set_default_timeout(10_000)
     found = context.new_page()

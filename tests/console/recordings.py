@@ -35,7 +35,7 @@ _ACCOUNTS = metrics.ACCOUNTS.name
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was answered at a time (Unix s)."""
+    """The answers of a time (Unix s)."""
 
     time_s: float
     answers: DeploymentAnswers
@@ -47,7 +47,7 @@ def recorded(name: str) -> list[Look]:
 
 
 def miscounted(look: Look) -> Look:
-    """The look, had the first partition that counts lost three messages between a computation and what it leaves by."""
+    """The answers if the first partition with accounts had lost three messages after a computation."""
     id_, record = next((id_, each) for id_, each in look.answers.partitions.items() if _ACCOUNTS in each)
     accounts = PartitionAccounts.of_text(record[_ACCOUNTS])
     rows = tuple(

@@ -41,7 +41,7 @@ CASE = "def test_recorded_case() -> None:\n    assert '<b>' != '</pre>'\n"
 
 @dataclass(frozen=True, slots=True)
 class RecordedSite:
-    """A site, and the parts by which a test changes what it shows."""
+    """A site, and the parts with which a test changes its data."""
 
     board: Board
     listeners: Listeners

@@ -1,4 +1,4 @@
-"""What the console knows: rates are of the last seconds however rarely it polled, and what is away is said."""
+"""The console's board: rates are of the last seconds however rarely it polled, and missing services are named."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_open_windows_are_shown_with_who_holds_them_and_follow_the_stage(page: P
 def test_a_key_s_history_becomes_a_test_to_copy(page: Page, site: Served) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"{site.url}/key?key=ann&stage=clicks")
-    page.get_by_role("button", name="Make a test of it").click()
+    page.get_by_role("button", name="Make a test").click()
     expect(page.locator(".case")).to_have_text(CASE, use_inner_text=True)
     assert page.locator(".case").evaluate("element => element.textContent") == CASE
     assert page.locator(".case b").count() == 0
@@ -272,7 +272,7 @@ def test_a_partition_with_many_times_its_share_is_named_with_its_hottest_keys_an
         page.goto(f"{own.url}/partitions")
         callout = page.locator(".callout.notice").filter(has_text="clicks/3 takes")
         expect(callout).to_contain_text("Its hottest keys: ann & <bob> 42 %, eve 10 %.")
-        expect(callout).to_contain_text("a key with more fields divides")
+        expect(callout).to_contain_text("spread them by a key with more fields")
         page.goto("about:blank")
 
 
@@ -292,7 +292,7 @@ def test_partitions_sort_and_filter_and_the_address_remembers(page: Page, site: 
     expect(rows).to_have_count(count)
     expect(page.locator("th[aria-sort=descending]")).to_contain_text("Keys")
     page.get_by_label("Filter partitions").fill("no such thing")
-    expect(page.get_by_text("No partition is like that")).to_be_visible()
+    expect(page.get_by_text("No partition matches")).to_be_visible()
 
 
 def test_a_key_is_asked_for_by_keyboard_and_its_states_are_shown(page: Page, site: Served) -> None:

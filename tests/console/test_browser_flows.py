@@ -67,11 +67,11 @@ def test_arrows_say_how_much_flows_what_waits_and_where_it_is_held(page: Page, s
         leaving.locator("xpath=./span").nth(1).inner_text(),
         flows["clicks", "computation", "Visits"]["given_per_s"],
     )
-    expect(leaving).to_have_attribute("title", re.compile("; the sink holds nobody up$"))
+    expect(leaving).to_have_attribute("title", re.compile("; the sink causes no back-pressure$"))
     slow = edge(page, "Hour", "hours")
     expect(slow.locator(".held")).to_have_text("sink holds 95.0%")
     expect(slow).to_have_attribute(
-        "title", "back-pressure: not known; a receiver waited 95.0 % of the time for the sink"
+        "title", "back-pressure: unknown; a receiver waited 95.0 % of the time for the sink"
     )
     expect(slow).to_contain_text("lag 77")
     expect(page.locator(".callout")).to_contain_text("its receiver waits for it 95% of the time")
@@ -200,9 +200,9 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
             title = cells.nth(age).locator("span").first.get_attribute("title") or ""
             assert f"{snapshot['size']:,} bytes in 9.5 ms" in title
     assert faults == 1
-    page.get_by_label("in trouble only").check()
+    page.get_by_label("only problems").check()
     expect(rows.filter(has_text="not saved")).to_have_count(1)
-    page.get_by_label("in trouble only").uncheck()
+    page.get_by_label("only problems").uncheck()
     page.get_by_role("button", name="Snapshot").click()
     expect(page).to_have_url(f"{site.url}/partitions?sort=age")
     fits_everywhere(page)
@@ -212,7 +212,9 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
 def test_an_alert_stands_among_the_changes_with_its_remedy(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/events")
     alerts = [each for each in view(site, "events")["changes"] if each["what"] == "alert"]
-    assert any("the <b>bucket</b> does not answer; bring the store" in each["text"] for each in alerts)
+    assert any(
+        "the <b>bucket</b> does not answer; bring the snapshot store" in each["text"] for each in alerts
+    )
     shown = page.locator(".timeline > li").filter(has=page.locator(".badge.notice"))
     expect(shown).to_have_count(len(alerts))
     for row, alert in zip(shown.all(), alerts, strict=True):

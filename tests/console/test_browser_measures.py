@@ -1,4 +1,4 @@
-"""What the page says of where the time goes, and where nobody measures that."""
+"""The page's numbers about where the time goes, and its text where they are not measured."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_is_not_measured_is_said_not_to_be(page: Page) -> None:
         expect(page.get_by_text(f"The parts of the latency are {why}.")).to_be_visible()
         expect(page.get_by_text("Nothing was delivered")).to_have_count(0)
         page.goto(f"{own.url}/application?box=computation:Visits")
-        expect(page.get_by_text(f"How busy it is, is {why}.")).to_be_visible()
+        expect(page.get_by_text(f"How busy it is is {why}.")).to_be_visible()
         page.goto(f"{own.url}/partitions")
         expect(page.get_by_text(f"hot keys are {why}")).to_be_visible()
         page.goto("about:blank")

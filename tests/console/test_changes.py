@@ -1,4 +1,4 @@
-"""Scaling and resetting from a page: by whom, what is refused before anything is asked, and what is noted."""
+"""Scaling and resetting from a page: permissions, refusals before any question, and events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUNS = "processor-1 of visits runs, and would save its states again: stop it fir
 
 
 class Changed:
-    """Answers as `bettong_console.performing` does, and keeps what was asked."""
+    """Answers as `bettong_console.performing` does, and keeps the questions."""
 
     def __init__(self, refusal: ConsoleRequestError | None = None) -> None:
         self.asked: list[ChangeQuestion] = []

@@ -28,7 +28,7 @@ TRACE = ["app.py:12 in note", "app.py:31 in parsed"]
 
 
 class Retried:
-    """Answers as `bettong_console.answering` does of one dead letter, and keeps what was asked."""
+    """Answers as `bettong_console.answering` does for one dead letter, and keeps the questions."""
 
     def __init__(self, refuse: str | None = None) -> None:
         self.asked: list[RetryQuestion] = []
@@ -237,13 +237,13 @@ def test_a_person_is_asked_twice_for_workers_and_types_the_name_to_reset(page: P
         headline = page.locator(".asking strong").first
         expect(headline).to_have_text("Set 4 workers instead of 2?")
         page.get_by_role("button", name="Set 4 workers").click()
-        expect(headline).to_have_text("4 workers set: they come and go as Kubernetes can")
+        expect(headline).to_have_text("4 workers set: Kubernetes starts or stops them")
         page.get_by_role("button", name="Close").click()
-        page.get_by_role("button", name="Throw away").click()
+        page.get_by_role("button", name="Reset").click()
         page.get_by_label("Type visits to confirm").fill("visits")
         report = Axe().run(page)
         assert report.violations_count == 0, report.generate_report()
-        page.get_by_role("button", name="Throw all states away").click()
+        page.get_by_role("button", name="Reset all states").click()
         expect(headline).to_have_text("All snapshots are deleted")
         page.goto(f"{found.url}/events")
         expect(page.locator(".timeline li").nth(0)).to_contain_text("states reset")

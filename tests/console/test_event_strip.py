@@ -118,7 +118,7 @@ def test_of_two_changes_at_one_moment_the_mark_leads_to_its_own(site: Served, pa
 def test_what_is_not_known_is_hatched_and_said(site: Served, page: Page) -> None:
     page.goto(f"{site.url}/events?span=1d")
     expect(page.locator(".strip .unlooked")).to_have_count(1)
-    expect(page.locator(".strip > p")).to_contain_text("of which not all is known")
+    expect(page.locator(".strip > p")).to_contain_text("incomplete")
 
 
 def test_changes_are_all_known_since_the_first_look_or_the_oldest_that_is_sent() -> None:

@@ -1,4 +1,4 @@
-"""The rings of the last day: bounded, with holes where nobody looked, and peaks that stay."""
+"""The ring buffers of the last day: bounded, with holes between inspections, and with peaks kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open pages over real connections: each gets what is new, and their number is bounded."""
+"""Open pages over real connections: each gets new views, and their number is bounded."""
 
 from __future__ import annotations
 

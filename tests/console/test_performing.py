@@ -59,7 +59,7 @@ def test_what_it_would_do_and_how_many_there_are_change_nothing(api: ApiServer) 
     assert now["texts"] == ["workers: 2 of 2 live, 8 slots for 16 partitions a stage"]
     assert scaled(ScaleQuestion(RELEASE, 0, dry_run=True))["texts"] == [
         f"{WORKERS}: 2 -> 0 workers, 0 slots for 16 partitions a stage",
-        "nothing is folded until there are workers again; what comes in waits in Kafka",
+        "nothing is processed until there are workers again; new records wait in Kafka",
     ]
     assert api.replicas == 2
     assert {verb for verb, _, _ in api.calls} == {"list", "get"}

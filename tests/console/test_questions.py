@@ -67,7 +67,7 @@ def test_a_kafka_that_is_away_is_said_and_is_not_waited_for(tmp_path: Path) -> N
 def test_a_test_is_made_of_what_clients_feed_alone(tmp_path: Path) -> None:
     asked = questions(EXAMPLE, tmp_path)
     status, text = refusal(asked, CaseQuestion("clicks-by-page", "/"))
-    assert (status, "no client feeds stage clicks-by-page: make the test of a key of clicks" in text) == (
+    assert (status, "no client feeds stage clicks-by-page: make the test from a key of clicks" in text) == (
         422,
         True,
     )
@@ -94,7 +94,7 @@ def test_code_that_ends_its_process_costs_that_answer_alone(tmp_path: Path) -> N
     application = tmp_path / "app.py"
     application.write_text("import os\nos._exit(3)\n")
     status, text = refusal(questions(application, tmp_path), ANN)
-    assert (status, "has died" in text) == (500, True)
+    assert (status, "answer died" in text) == (500, True)
 
 
 def test_a_process_that_dies_in_the_middle_of_its_answer_costs_that_answer_alone(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_process_that_dies_in_the_middle_of_its_answer_costs_that_answer_alone
         "1 / 0\n"
     )
     status, text = refusal(questions(application, tmp_path), ANN)
-    assert (status, "has died" in text) == (500, True)
+    assert (status, "answer died" in text) == (500, True)
 
 
 def test_code_that_cannot_be_loaded_is_the_answer(tmp_path: Path) -> None:

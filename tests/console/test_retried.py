@@ -1,4 +1,4 @@
-"""What the process that sends dead letters again does with them: which, how many, and what it tells of the rest."""
+"""The process that sends dead letters again: which ones, how many, and its report on the rest."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FoundLocations:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, DeadLetterId]]:
-    """What was sent, and where to."""
+    """The messages that were sent, and their targets."""
     found: list[tuple[str, DeadLetterId]] = []
 
     def send_again(target: str, id_: DeadLetterId, decision: Resend) -> bool:

@@ -210,13 +210,13 @@ def test_a_port_that_is_taken_is_named(redis_server: RedisServer) -> None:
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        ({"console_listen": "0.0.0.0:7400"}, "strangers would read states"),
-        ({"console_listen": "0.0.0.0:7400", "tokens": "t.toml"}, "tokens would come in plain text"),
+        ({"console_listen": "0.0.0.0:7400"}, "anybody could read states"),
+        ({"console_listen": "0.0.0.0:7400", "tokens": "t.toml"}, "tokens would be sent in plain text"),
         ({"tls_certificate": "a.pem"}, "give both, or none"),
         ({"tls_clients": "a.pem"}, "BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE"),
         ({"console_listen": "here"}, "expected host:port"),
         ({"console_sender": "here"}, "expected host:port"),
-        ({"console_allow_changes": True}, "needs BETTONG_TOKENS: only those with"),
+        ({"console_allow_changes": True}, "needs BETTONG_TOKENS: only tokens with"),
         ({"console_listeners_max": 0}, "BETTONG_CONSOLE_LISTENERS_MAX"),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_processor_that_is_killed_as_a_whole_shows_within_seconds_on_an_open_p
                 each.wait(10)
     assert "processor" not in before["status"]["reason"]
     assert unheard["status"]["level"] == "notice"
-    assert "processor: not heard of for" in unheard["status"]["reason"]
+    assert "processor: no report for" in unheard["status"]["reason"]
     assert silent["status"]["level"] == "bad"
     assert "processor" in silent["status"]["reason"]
     assert any("processor" in need["what"] and need["level"] == "bad" for need in silent["needs"])

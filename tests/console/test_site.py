@@ -1,4 +1,4 @@
-"""What the console's addresses answer, to those who ask well and to those who do not; over a recording."""
+"""The answers of the console's addresses, to valid and invalid requests; over a recording."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_before_the_first_look_views_say_so() -> None:
     with client(recorded_site(looks=[])) as asking:
         answer = asking.get("/api/now")
         assert answer.status_code == 503
-        assert "nobody has answered yet" in answer.json()["error"]
+        assert "no service has answered yet" in answer.json()["error"]
 
 
 def test_while_redis_is_away_the_last_numbers_stay_with_their_time() -> None:
@@ -279,7 +279,7 @@ def test_while_redis_is_away_the_last_numbers_stay_with_their_time() -> None:
     )
     with client(site) as asking:
         status = asking.get("/api/now").json()["status"]
-    assert status["away"] == ["Redis does not answer; what only it knows is left out"]
+    assert status["away"] == ["Redis does not answer; its data is left out"]
     assert status["time_s"] == known.moment.time_s
 
 

@@ -19,7 +19,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
-from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, Placed
+from bettong_receiver.connectors.partitioned_files import FolderLine, PartitionedFilesConnector
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.connectors.two_phase import TwoPhaseConnector
@@ -42,7 +42,7 @@ FRAME_BYTES_MAX = 100_000
 
 
 class System(Protocol):
-    """An external system, as the tests see it."""
+    """An external system, as the tests use it."""
 
     def connector(self) -> SinkConnector[Any]:
         """Another connector of the same sink, as another receiver would have."""
@@ -114,7 +114,7 @@ class KafkaSystem:
 
 
 class FileSystem:
-    """Files of a folder, which one receiver at a time may have."""
+    """Files in a folder, which only one receiver at a time may open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -134,7 +134,7 @@ class FileSystem:
 
 
 class PartitionedSystem:
-    """Files of a folder within a folder, which one receiver at a time may have."""
+    """Files in folders by fields, which only one receiver at a time may open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -145,10 +145,10 @@ class PartitionedSystem:
         )
 
     def message(self, text: str) -> Any:
-        return Placed("of=notes/all=yes", text.encode())
+        return FolderLine("of=notes/all=yes", text.encode())
 
     def bad(self) -> Any:
-        return Placed(f"of={'n' * 253}", b"bad")
+        return FolderLine(f"of={'n' * 253}", b"bad")
 
     def content(self) -> list[str]:
         paths = sorted(self._folder.rglob("*.jsonl"))
@@ -156,7 +156,7 @@ class PartitionedSystem:
 
 
 class RedisSystem:
-    """The newest results in Redis, which is written by one receiver (services/receiver/README.md)."""
+    """The newest results in Redis, written by a single receiver (services/receiver/README.md)."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -221,14 +221,14 @@ def batch(system: System, partition: int, texts: Sequence[str], offset: int) -> 
 
 
 def store(connector: SinkConnector[Any], batches: Sequence[SinkBatch[Any]]) -> Refused:
-    """Delivers, and what was put off too."""
+    """Delivers, and flushes deferred work, too."""
     refused = connector.deliver(batches)
     connector.finish()
     return refused
 
 
 def offsets(stored: Mapping[SinkPartition, bytes | None]) -> dict[int, int]:
-    """Of each partition the offset in its position; 0 where there is none."""
+    """The offset in each partition's position; 0 without a position."""
     assert stored.keys() == BEGINNINGS.keys()
     return {
         partition: 0 if data is None else decode(PositionKey(APPLICATION, sink, partition), data)[0].offset
@@ -236,13 +236,13 @@ def offsets(stored: Mapping[SinkPartition, bytes | None]) -> dict[int, int]:
     }
 
 
-def test_a_new_sink_is_at_the_beginning(system: System) -> None:
+def test_a_new_sink_has_no_position(system: System) -> None:
     for _ in range(2):
         with closing(system.connector()) as connector:
             assert offsets(connector.open(BEGINNINGS)) == {0: 0, 1: 0, 5: 0}
 
 
-def test_what_is_delivered_is_seen_in_order_and_its_position_found_by_the_next(system: System) -> None:
+def test_messages_are_stored_in_order_and_the_next_connector_finds_their_position(system: System) -> None:
     with closing(system.connector()) as connector:
         connector.open(BEGINNINGS)
         store(connector, [batch(system, 1, ["a", "é"], 7), batch(system, 5, ["x"], 9)])
@@ -258,7 +258,7 @@ def test_what_is_delivered_is_seen_in_order_and_its_position_found_by_the_next(s
 
 def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: System) -> None:
     if isinstance(system, RedisSystem):
-        return  # it shuts nobody out: see its docstring
+        return  # it does not fence off others: see its docstring
     with closing(system.connector()) as old, closing(system.connector()) as new:
         old.open(BEGINNINGS)
         store(old, [batch(system, 0, ["first"], 1)])
@@ -276,7 +276,7 @@ def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: Syst
 
 
 def refusing(batch: SinkBatch[Any]) -> SinkBatch[Any]:
-    """A batch whose position names what was refused of it."""
+    """A batch whose position names its refused messages."""
     return batch._replace(
         refusing=lambda refused: batch.position() + b" without %d" % sum(1 << index for index in refused),
     )
@@ -287,7 +287,7 @@ def refuses_nothing(system: System) -> bool:
 
 
 @pytest.mark.parametrize("seed", [20_261_121])
-def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_names_it(
+def test_refused_messages_are_left_out_and_the_position_stored_with_the_rest_names_them(
     system: System, seed: int
 ) -> None:
     if refuses_nothing(system):
@@ -326,7 +326,7 @@ def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_na
         }
 
 
-def test_where_nothing_may_be_left_out_a_refusal_stores_nothing(system: System) -> None:
+def test_if_no_message_may_be_refused_a_refusal_stores_nothing(system: System) -> None:
     if refuses_nothing(system):
         assert system.bad() is None
         return

@@ -27,7 +27,7 @@ HOLDER = f"{LEASE} local name, left = holder_of(KEYS[1]) return {{name or '', le
 
 
 class Lease:
-    """What scripts do, one call a script."""
+    """The operations of scripts, one script per call."""
 
     def __init__(self, client: Redis, key: str) -> None:
         self.client = client

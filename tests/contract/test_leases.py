@@ -1,4 +1,4 @@
-"""What every keeper of leases must do, held against Redis and the model that simulations use."""
+"""The contract of stream leases, tested with Redis and with the model that simulations use."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -81,7 +81,7 @@ def claim(token: str, client: str = "", *, stream: str = "orders/feed", log: str
     )
 
 
-def test_a_stream_is_held_against_others_who_learn_by_whom(make: Make) -> None:
+def test_a_held_stream_is_refused_to_other_clients_which_learn_the_holder(make: Make) -> None:
     leases = make(LONG_MS)
     before_s = time.time()
     assert leases.acquire(claim("one", "a")) == GRANTED
@@ -94,7 +94,7 @@ def test_a_stream_is_held_against_others_who_learn_by_whom(make: Make) -> None:
     assert leases.acquire(claim("two", "b", stream="orders/other")) == GRANTED
 
 
-def test_a_command_carried_out_twice_changes_nothing(make: Make) -> None:
+def test_repeating_a_command_changes_nothing(make: Make) -> None:
     leases = make(LONG_MS)
     one = claim("one")
     assert [leases.acquire(one), leases.acquire(one)] == [GRANTED, GRANTED]
@@ -109,7 +109,7 @@ def test_a_command_carried_out_twice_changes_nothing(make: Make) -> None:
     assert isinstance(leases.acquire(claim("three")), Held)
 
 
-def test_who_claims_without_a_client_is_a_client_of_its_own(make: Make) -> None:
+def test_a_claim_without_a_client_is_from_a_client_of_its_own(make: Make) -> None:
     leases = make(LONG_MS)
     assert leases.acquire(claim("one")) == GRANTED
     assert isinstance(leases.acquire(claim("two")), Held)
@@ -210,7 +210,7 @@ def test_what_has_ended_is_known_for_a_while_and_then_forgotten_and_nothing_else
     assert leases.acquire(other) == Granted(SequenceNumber(7), exact=True)
 
 
-def test_a_holder_that_died_leaves_nothing_exact(make: Make, forget: Forget) -> None:
+def test_after_the_death_of_a_holder_nothing_is_exact(make: Make, forget: Forget) -> None:
     leases = make(1)
     one = claim("one")
     eventually(lambda: leases.acquire(one) == GRANTED)
@@ -235,7 +235,7 @@ def test_a_lease_that_is_not_renewed_runs_out_and_one_that_is_does_not(make: Mak
     assert leases.renew([(dies, SequenceNumber(4))]) == [False]
 
 
-def test_a_holder_that_comes_late_goes_on_when_nobody_came_in_between(make: Make) -> None:
+def test_a_late_renewal_succeeds_if_no_other_session_came_in_between(make: Make) -> None:
     leases = make(1)
     late = claim("late")
     assert leases.acquire(late) == GRANTED
@@ -277,7 +277,7 @@ def test_many_streams_are_renewed_together_and_each_gets_its_own_answer(make: Ma
     assert leases.renew([]) == []
 
 
-def test_who_forgot_everything_lets_holders_renew_before_a_stranger_is_served(
+def test_a_store_that_lost_its_data_lets_holders_renew_before_it_serves_others(
     make: Make, forget: Forget
 ) -> None:
     leases = make(1500)
@@ -294,9 +294,7 @@ def test_who_forgot_everything_lets_holders_renew_before_a_stranger_is_served(
     eventually(lambda: leases.acquire(stranger) == Granted(SequenceNumber(8)))
 
 
-def test_who_knows_that_no_session_lives_ends_the_time_to_settle_but_not_that_of_a_later_start(
-    make: Make, forget: Forget
-) -> None:
+def test_skipping_the_settling_time_does_not_skip_that_of_a_later_restart(make: Make, forget: Forget) -> None:
     leases = make(LONG_MS)
     forget()
     first = leases.acquire(claim("one"))
@@ -309,7 +307,7 @@ def test_who_knows_that_no_session_lives_ends_the_time_to_settle_but_not_that_of
     assert leases.acquire(claim("one")) == GRANTED
 
 
-def test_the_time_to_settle_runs_from_the_first_look(make: Make, forget: Forget) -> None:
+def test_the_settling_time_runs_from_the_first_command(make: Make, forget: Forget) -> None:
     leases = make(LONG_MS)
     forget()
     leases.notice_restart()

@@ -1,4 +1,4 @@
-"""The newest results in Redis: what a kill before or after each transaction leaves, and an absence."""
+"""The newest results in Redis: after a kill before or after each transaction, and after an outage."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,11 +25,11 @@ INPUT = SinkInput("raw", "app.sink.raw", lambda frame: list(frame.rows or ()))
 
 
 class Killed(Exception):
-    """The process is no more."""
+    """The process was killed."""
 
 
 class Faulty(RedisSink):
-    """Fails at one transaction: before it is carried out, or when only its answer is missing."""
+    """Fails at one transaction: before it runs, or by losing only its answer."""
 
     def __init__(self, store: RedisStore, error: Exception, *, at: int, behind: bool) -> None:
         super().__init__(store)
@@ -64,7 +64,7 @@ def record(partition: int, offset: int) -> SinkRecord[bytes]:
 
 
 def deliver_all(one: RedisConnector) -> None:
-    """From the positions to the end of the log, a transaction for each record."""
+    """Delivers from the stored positions to the end of the log, in one transaction per record."""
     batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
     for offset in range(RECORDS):
         for partition in range(PARTITIONS):
@@ -100,9 +100,7 @@ def test_a_kill_before_or_after_every_transaction_loses_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_an_answer_that_is_missing_is_waited_for_and_the_transaction_repeated_once(
-    store: RedisStore, *, behind: bool
-) -> None:
+def test_after_a_lost_answer_the_transaction_is_repeated_once(store: RedisStore, *, behind: bool) -> None:
     waits: list[str | None] = []
     with closing(connector(store, waits.append)) as one:
         batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
@@ -118,7 +116,7 @@ def wait_for(event: threading.Event) -> None:
     assert event.wait(30.0)
 
 
-def test_only_the_newest_wait_in_memory_while_redis_is_away(store: RedisStore) -> None:
+def test_only_the_newest_results_wait_in_memory_while_redis_is_unavailable(store: RedisStore) -> None:
     with closing(connector(store)) as one:
         batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
         away = threading.Event()

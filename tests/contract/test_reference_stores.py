@@ -24,7 +24,7 @@ Another = Callable[[], NamedBytes]
 
 @pytest.fixture(params=["redis", "directory", "s3:", "fsspec without async"])
 def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -> Another:
-    """Makes stores of the same bytes, as several processes would have."""
+    """Creates stores of the same data, as in several processes."""
     application = unique_name()
     if request.param == "redis":
         server: RedisServer = request.getfixturevalue("redis_server")

@@ -1,4 +1,4 @@
-"""The contract of `SnapshotStore`, kept by every store: against Redis, directories, S3 and fsspec without async."""
+"""The contract of `SnapshotStore`, tested with Redis, directories, S3 and synchronous fsspec file systems."""
 
 import random
 import threading
@@ -26,7 +26,7 @@ Another = Callable[[], SnapshotStore]
 
 @pytest.fixture(params=["redis", "directory", "file:", "s3:", "fsspec without async"])
 def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -> Another:
-    """Makes stores over the same snapshots, as several processes would have."""
+    """Creates stores of the same snapshots, as in several processes."""
     application = unique_name()
     if request.param == "redis":
         server: RedisServer = request.getfixturevalue("redis_server")
@@ -49,7 +49,7 @@ def store(another: Another) -> SnapshotStore:
 
 
 def state(offset: int) -> bytes:
-    """What a fold would have at an offset: told by the offset alone, and long enough to be torn."""
+    """A state at an offset: determined by the offset, and long enough to be torn."""
     return b"%d;" % offset * 20_000
 
 
@@ -126,7 +126,7 @@ def test_clearing_leaves_nothing_and_saving_goes_on(store: SnapshotStore) -> Non
 def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
     another: Another, seed: int
 ) -> None:
-    """Seeds as printed by the parameters. What is found is whole, at any moment."""
+    """Whatever is found is complete, at any moment. The parameters print the seeds."""
     stop = threading.Event()
     faults: list[str] = []
 
@@ -173,7 +173,7 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
 
 
 def guarded(work: Callable[[], None], faults: list[str]) -> threading.Thread:
-    """A thread whose failure is a fault."""
+    """A thread whose error fails the test."""
 
     def run() -> None:
         try:

@@ -1,4 +1,4 @@
-"""The contract of the at-least-once connector over TCP: a real socket server, that may answer whatever it likes."""
+"""The contract of the at-least-once TCP connector, with a real socket server that may answer anything."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,13 +36,13 @@ Make = Callable[[], AtLeastOnceTcpConnector]
 def make(
     *, peer: Peer, lines: bool, redis_server: RedisServer, unique_name: Callable[..., str]
 ) -> Iterator[Make]:
-    """Connectors of one sink: each as another receiver would have it."""
+    """Connectors of one sink, each as in another receiver."""
     store = RedisStore(redis_server.url, unique_name("tcp"))
     yield lambda: AtLeastOnceTcpConnector(peer.address, RedisSink(store), sink="notes", lines=lines)
     store.close()
 
 
-def test_what_the_peer_kept_is_there_in_order_and_its_position_found_by_the_next(
+def test_acknowledged_messages_are_in_order_and_the_next_connector_finds_their_position(
     make: Make, peer: Peer
 ) -> None:
     messages = [json.dumps({"number": number}).encode() for number in range(2500)]
@@ -85,9 +85,7 @@ def test_a_peer_that_does_not_say_ok_gets_the_batch_again_and_no_position_is_sto
     assert peer.kept == [b"first", b"second"]
 
 
-def test_an_answer_that_nobody_asked_for_is_not_taken_for_that_to_the_next_batch(
-    make: Make, peer: Peer
-) -> None:
+def test_an_unexpected_answer_is_not_taken_for_that_to_the_next_batch(make: Make, peer: Peer) -> None:
     peer.answers = [OK + OK]
     with closing(make()) as connector:
         connector.open(BEGINNINGS)
@@ -97,21 +95,23 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_that_to_the_next_batch
     assert peer.kept == [b"first"]
 
 
-def test_a_peer_that_closes_an_idle_connection_is_connected_to_again(make: Make, peer: Peer) -> None:
+def test_a_closed_idle_connection_is_reopened(make: Make, peer: Peer) -> None:
     with closing(make()) as connector:
         connector.open(BEGINNINGS)
         connector.deliver([sink_batch(0, [b"first"], 1)])
         connection = connector._connection
         assert connection is not None
         peer.answers = [None]
-        connection.sendall(b"\n" if connector._lines else b"\xff\xff\xff\xff")  # an empty batch: it closes
+        connection.sendall(
+            b"\n" if connector._lines else b"\xff\xff\xff\xff"
+        )  # an empty batch: the peer closes
         assert connection.recv(1, 2) == b""  # MSG_PEEK
         connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
 
 def test_a_batch_whose_answer_was_lost_comes_again_in_the_same_order(make: Make, peer: Peer) -> None:
-    """The crash between answer and position: at least once."""
+    """A crash between answer and position: at least once."""
     with closing(make()) as connector:
         connector.open(BEGINNINGS)
         for chunk in connector._chunks([b"a", b"b"]):
@@ -122,7 +122,7 @@ def test_a_batch_whose_answer_was_lost_comes_again_in_the_same_order(make: Make,
     assert peer.kept == [b"a", b"b", b"a", b"b"]
 
 
-def test_nobody_who_listens_is_unavailable(make: Make, peer: Peer) -> None:
+def test_without_a_listener_the_destination_is_unavailable(make: Make, peer: Peer) -> None:
     connector = make()
     connector._address = (LOOPBACK, 1)
     with closing(connector), pytest.raises(ConnectorUnavailableError, match="no answer"):
@@ -130,7 +130,7 @@ def test_nobody_who_listens_is_unavailable(make: Make, peer: Peer) -> None:
     assert peer.kept == []
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_address_is_refused() -> None:
     assert address_of({"address": "[::1]:9000"}, sink="s") == ("::1", 9000)
     with pytest.raises(
         SettingsError, match="sink 's': 'address' of its connection is 'host', expected HOST:PORT"

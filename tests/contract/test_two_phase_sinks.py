@@ -1,4 +1,4 @@
-"""The contract of sinks of users' own, kept by the example; and that it finds the mistakes that one can make."""
+"""The contract of two-phase sinks: the example fulfils it, and it finds typical mistakes."""
 
 import sqlite3
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class TestSqliteLedger(TwoPhaseSinkContract):
 
 
 class _ForgetsToUndo(SqliteLedger):
-    """Shows a batch when it is prepared."""
+    """Mistake: makes a batch visible when it is prepared."""
 
     def prepare(self, partition: int, position: bytes) -> None:
         super().prepare(partition, position)
@@ -40,14 +40,14 @@ class _ForgetsToUndo(SqliteLedger):
 
 
 class _SharesItsFile(SqliteLedger):
-    """Does not shut out older ones."""
+    """Mistake: does not fence off older sinks."""
 
     def _own(self, partition: int) -> None:
         pass
 
 
 class _LosesItsPosition(SqliteLedger):
-    """Commits rows, and the position later: never, after a crash."""
+    """Mistake: commits the position after the rows, so a crash in between loses it."""
 
     def recover(self, partition: int) -> bytes | None:
         super().recover(partition)

@@ -41,7 +41,7 @@ REASONS = {
 }
 # From when it was sent: deaths, and new workers. It takes 1 to 2 s (micro-batch) and 7 s (resident).
 NAMED_S_MAX = 10.0
-LEFT_OUT = re.compile("partitions left out of late what killed workers: ")
+LEFT_OUT = re.compile("partitions recently skipped what killed workers: ")
 NAMED = re.compile(
     LEFT_OUT.pattern + r".*numbers/\d: offset \d+, origin numbers/feed, sequence \d+,"
     r" index (?P<index>\d+): killed the worker: signal 11 \(SIGSEGV\)"

@@ -64,7 +64,7 @@ def test_a_table_is_loaded_again_and_one_that_cannot_be_stays(
     eventually(lambda: numbers.cents_of("b") == [3], seconds=60, what="the new table is seen")
     assert numbers.cents_of("abc") == [-1, 3, 4]
     file.unlink()
-    said = "[red]reference tables are as they were[/red]: priced: not loaded again since"
+    said = "[red]reference tables are out of date[/red]: priced: not loaded again since"
     lines = eventually(lambda: status(running, said), seconds=60, what="status says so")
     # Either when Spark looks for the file, or, where it went after that, when Spark reads it.
     assert "load() failed: " in lines[0] or "what load() returned cannot be read: " in lines[0]

@@ -265,9 +265,7 @@ def repartition(
         assert record.change is not None
         if not record.change.switched:
             back = command(capsys, application, kept, "--back")
-            assert (
-                f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
-            )
+            assert f"shop has {before} partitions, as before; the change to {partitions} is undone" in back
             would = command(capsys, application, kept, *to, "--dry-run")
             assert f"would give shop {partitions} partitions instead of {before}; states: " in would
         assert said in command(capsys, application, kept, *to)

@@ -216,14 +216,14 @@ TABLE = (
         lambda world: world.freeze("redis"),
         (
             r"redis +silent .*Redis at .*127\.0\.0\.1",
-            r"sender +unknown .*Redis, which knows how it does, is away",
+            r"sender +unknown .*Redis, which has its state, is away",
         ),
         World.thaw,
     ),
     Row(
         "a service stands still",
         lambda world: world.freeze("receiver"),
-        (r"receiver +silent .*has said nothing for . s.*its last word: running",),
+        (r"receiver +silent .*has reported nothing for . s.*its last report: running",),
         World.thaw,
         observable_s=SILENT_S,
     ),

@@ -167,7 +167,7 @@ def shown_alike(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = json.loads(capsys.readouterr().out)
     with SuiteWatch(kept, frame_bytes_max=4_000_000) as watch:
         overview_lines, stages, partitions, dead_letters = pages_of(watch, "1234", size=(200, 40))
-    assert "all goes on" in overview_lines[0]
+    assert "all works" in overview_lines[0]
     total = printed["total"]
     text = " ".join(overview_lines)
     assert f"{total['messages_in']:,} in, {total['results_out']:,} out" in text

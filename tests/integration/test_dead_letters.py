@@ -295,7 +295,7 @@ def test_wrong_names_and_positions_say_what_to_do(world: World, tmp_path: Path) 
     for name, code, reported in (
         ("0.99.0", 1, "there is no dead letter 0.99.0 in"),
         ("77.0.0", 1, "there is no dead letter 77.0.0 in"),
-        ("first", 2, "'first' names no dead letter; expected e.g. 0.12.3"),
+        ("first", 2, "'first' is not the id of a dead letter; expected e.g. 0.12.3"),
     ):
         assert world.run("show", name)[0] == code
         assert reported in world.run("show", name)[1]

@@ -1,4 +1,4 @@
-"""What is left out of records, in a real log: the first word counts, and whoever folds has heard it before."""
+"""Exclusions in a real log: the first decision counts, and workers know it before they process the record."""
 
 from collections.abc import Callable, Iterator
 
@@ -38,7 +38,7 @@ def name(kafka: KafkaBroker, unique_name: Callable[..., str]) -> str:
 
 @pytest.fixture
 def logs(kafka: KafkaBroker, name: str) -> Iterator[list[ExclusionLog]]:
-    """Of two processes."""
+    """The exclusion logs of two processes."""
     found = [ExclusionLog(kafka.bootstrap, name, frame_bytes_max=FRAME_BYTES_MAX) for _ in range(2)]
     yield found
     for each in found:

@@ -1,4 +1,4 @@
-"""Appending to a real log, also when the broker goes away."""
+"""Appending to a real log, also while the broker is unavailable."""
 
 import itertools
 import threading
@@ -109,7 +109,7 @@ def test_threads_that_append_at_a_time_each_keep_their_order(kafka: KafkaBroker,
 def test_topics_that_are_as_new_as_can_be_lose_nothing(
     kafka: KafkaBroker, admin: LogAdmin, unique_name: Name
 ) -> None:
-    """A broker that does not lead a partition yet refuses the first values, and may be ready for those behind them."""
+    """A broker that does not lead a partition yet refuses the first values, and may accept those after them."""
     outcomes: list[Outcome] = []
     with writer(kafka) as log:
         for _ in range(ROUNDS):
@@ -146,7 +146,7 @@ def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_t
     appended = 0
     reported: list[str] = []
     starts = {(own_topic, 0): 0, (own_topic, 1): 0}
-    # So small a buffer that appending blocks while the broker is away.
+    # The buffer is so small that appending blocks while the broker is unavailable.
     with (
         writer(own_broker, buffer_bytes_max=FRAME_BYTES_MAX) as log,
         reader(own_broker, starts, on_wait=reported.append) as records,
@@ -196,7 +196,7 @@ def test_a_broker_that_stays_away_fails_the_writer_in_time_and_a_new_one_goes_on
         assert outcomes[0] == 0
         assert all(isinstance(outcome, LogError) for outcome in outcomes[1:])
         assert isinstance(log.failure, LogUnavailableError)
-        with pytest.raises(LogError, match="of no more use"):
+        with pytest.raises(LogError, match="cannot be used any more"):
             log.append(TopicPartition(own_topic, 0), b"late", outcomes.append)
     own_broker.start()
     assert append_all(own_broker, own_topic, 0, [b"after"]) == [1]
@@ -207,17 +207,19 @@ def test_a_broker_that_stays_away_fails_the_writer_in_time_and_a_new_one_goes_on
 def test_a_full_buffer_blocks_and_gives_up_in_time(
     own_broker: KafkaBroker, own_topic: str, size: int
 ) -> None:
-    """What is kept of a value counts, too: else the number of small ones would have no bound."""
+    """The overhead of a value counts, too: otherwise the number of small values would be unbounded."""
     outcomes: list[Outcome] = []
     room = 2 * (size + RECORD_BYTES)
     with writer(own_broker, buffer_bytes_max=room, delivery_timeout_ms=3000) as log:
-        for _ in range(20):  # more than the buffer holds: it frees itself
+        for _ in range(20):  # more than the buffer holds: answers free it
             log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
         log.flush(10)
         with frozen(own_broker):
             log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
             log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
-            with pytest.raises(LogError, match=r"stayed full|of no more use"):  # whichever comes first
+            with pytest.raises(
+                LogError, match=r"stayed full|cannot be used any more"
+            ):  # whichever comes first
                 log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
             eventually(lambda: len(outcomes) == 22)
     assert outcomes[:20] == list(range(20))
@@ -233,7 +235,7 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
         log.append(TopicPartition(topic, 0), bytes(4 * FRAME_BYTES_MAX), outcomes.append)
         try:
             log.append(TopicPartition(topic, 0), b"third", outcomes.append)
-        except LogError as error:  # the broker was quicker
+        except LogError as error:  # the broker answered first
             outcomes.append(error)
         eventually(lambda: len(outcomes) == 3)
         assert "max.message.bytes" in str(log.failure)
@@ -245,7 +247,7 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
 def test_a_broker_that_lost_the_end_of_its_log_fails_the_writer(
     own_broker: KafkaBroker, own_topic: str
 ) -> None:
-    """What was answered is gone: the broker does not expect the next sequence number."""
+    """Answered values are lost: the broker does not expect the next sequence number."""
     outcomes: list[Outcome] = []
     with writer(own_broker) as log:
         for value in (b"first", b"second"):
@@ -256,7 +258,7 @@ def test_a_broker_that_lost_the_end_of_its_log_fails_the_writer(
         own_broker.start()
         log.append(TopicPartition(own_topic, 0), b"third", outcomes.append)
         eventually(lambda: log.failure)
-        with pytest.raises(LogError, match="of no more use"):
+        with pytest.raises(LogError, match="cannot be used any more"):
             log.append(TopicPartition(own_topic, 1), b"fourth", outcomes.append)
     assert outcomes[:2] == [0, 1]
     assert [type(outcome) for outcome in outcomes[2:]] == [LogError]
@@ -286,7 +288,7 @@ def test_a_writer_without_a_broker_is_an_error_in_time_and_leaves_no_thread() ->
 
 
 def test_a_lone_value_is_read_at_once(kafka: KafkaBroker, topic: str) -> None:
-    """No linger, no fixed wait: the best of some tries is far from any that would be worth its name."""
+    """No linger and no fixed wait: the best of some attempts is far below any such wait."""
     waits_s = []
     with writer(kafka) as log, reader(kafka, {(topic, 0): 0}) as records:
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Reading a real log: from anywhere, partitions that come and go, records that are gone, a broker that is away."""
+"""Reading a real log: from any offset, added and removed partitions, deleted records, an unavailable broker."""
 
 from collections.abc import Callable
 
@@ -82,7 +82,7 @@ def test_an_offset_outside_the_log_is_an_error(kafka: KafkaBroker, topic: str, s
     append_all(kafka, topic, 0, [b"a", b"b", b"c"])
     delete_below(kafka, topic, 0, 2)
     with reader(kafka, {(topic, 0): start, (topic, 1): 0}) as log:
-        for _ in range(2):  # it does not pass by being asked again
+        for _ in range(2):  # polling again does not help
             with pytest.raises(
                 LogTruncatedError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
             ):

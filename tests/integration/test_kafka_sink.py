@@ -1,4 +1,4 @@
-"""The Kafka sink: a receiver as a process, a topic of the user's, killed in the middle of everything."""
+"""The Kafka sink: a receiver as a process, killed at any moment, and a user's topic."""
 
 import json
 import random
@@ -58,7 +58,7 @@ def process(
 
 
 def delivered(broker: KafkaBroker, name: str, partition: int) -> list[int]:
-    """The numbers of a partition of the sink, from the one partition of the topic that has its key."""
+    """The numbers of a sink's partition, from the only partition of the topic that has its key."""
     records = committed(broker.bootstrap, f"{name}.out")
     mine = [
         (partition_of_record, value)
@@ -163,7 +163,7 @@ def topic(bootstrap: str, name: str) -> TransactionalTopic:
 
 
 def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBroker, name: str) -> None:
-    """The records are in the log, the commit is not: what a kill between data and position leaves."""
+    """The records are in the log but not committed, as after a kill between data and position."""
     created(kafka.bootstrap, name, partitions=1)
     with closing(topic(kafka.bootstrap, name)) as dead:
         dead.open()
@@ -177,7 +177,7 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
             assert alive.open() == {b"k": b"1"}
             alive.append([Outgoing(0, [(None, b"second")])], {b"k": b"2"})
             with pytest.raises(LogUnavailableError, match="another process has taken over"):
-                dead._answered("committing", lambda: producer.commit_transaction(20))
+                dead._call_librdkafka("committing", lambda: producer.commit_transaction(20))
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
 
 
@@ -232,7 +232,7 @@ def test_a_key_s_records_go_to_the_partition_that_other_clients_choose(kafka: Ka
 def test_a_record_that_is_small_enough_when_compressed_is_taken_and_others_are_named(
     kafka: KafkaBroker, name: str, compression: str
 ) -> None:
-    """What is said to fit does, to the last byte that may be."""
+    """Records of exactly the size limit are accepted."""
     created(kafka.bootstrap, name, partitions=1)
     options = ClientOptions("test", {"bootstrap_servers": kafka.bootstrap, "compression_type": compression})
     drawn = random.Random(1)

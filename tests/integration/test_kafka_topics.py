@@ -93,7 +93,7 @@ def test_who_may_not_add_partitions_is_told_the_permission(
     for only_check in (True, False):
         with pytest.raises(LogError, match=f"does not let this user alter topic {topic}: allow it `Alter`"):
             admin.add_partitions([topic], 3, only_check=only_check)
-    admin.add_partitions([topic], 2)  # it has them
+    admin.add_partitions([topic], 2)  # it has them already
 
 
 def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin, topic: str) -> None:
@@ -113,7 +113,7 @@ def test_a_partition_that_has_no_leader_for_a_moment_is_waited_for(
     refusals = [
         UnknownBrokerIdError(-1),
         LeaderNotAvailableError(),
-    ]  # as kafka-python says it; the broker is real
+    ]  # in kafka-python's form; the broker is real
 
     def ask_later(*given: Any) -> Any:
         if refusals:

@@ -191,7 +191,7 @@ def test_a_forked_process_goes_on_with_connections_of_its_own(s3_server: S3Serve
         ("gs://bucket", r"the package for gs:// is not installed here: .*gcsfs"),
         ("memory://bucket", "cannot keep snapshots: what it keeps ends with its process"),
         ("local://bucket", "give a folder as file:///folder"),
-        ("file:///proc/nowhere", "cannot be made: .*name a folder that may be written"),
+        ("file:///proc/nowhere", "cannot be created: .*name a writable folder"),
     ],
 )
 def test_urls_that_cannot_be_are_refused_at_start(url: str, said: str) -> None:

@@ -87,7 +87,7 @@ def test_logs_are_marked_once_and_not_where_something_else_lies(parts: PartsAtRe
         parts.mark(marks)
         assert parts.ends() == dict.fromkeys(marks, 1)
     with pytest.raises(
-        LogError, match=r"read/1: at offset 0, where its mark belongs, lies a record of 6 bytes"
+        LogError, match=r"read/1: at offset 0, where its mark belongs, is a record of 6 bytes"
     ):
         parts.mark({**marks, PartitionId("read", 1): (0, b"another")})
 

@@ -1,4 +1,4 @@
-"""The Postgres sink: a receiver as a process, a real server, killed in the middle of everything."""
+"""The Postgres sink: a receiver as a process, killed at any moment, and a real server."""
 
 import json
 import random
@@ -53,7 +53,7 @@ def receiver(
     postgres: PostgresServer,
     tmp_path: Path,
 ) -> Iterator[ReceiverProcess]:
-    """Not started yet; killed at the end."""
+    """A receiver that is not started yet; killed at the end."""
     one = ReceiverProcess(
         name,
         tmp_path,
@@ -151,7 +151,7 @@ def test_on_error_says_what_becomes_of_a_row_that_postgres_refuses(
 def test_a_kill_between_position_and_rows_leaves_neither(
     receiver: ReceiverProcess, feed: Feed, postgres: PostgresServer, table: str
 ) -> None:
-    """The receiver waits for a lock on the table with its position moved, and is killed there."""
+    """The receiver has updated its position, waits for a lock on the table, and is killed there."""
     receiver.start()
     feed.append("notes", 0, [frame(0, 1)])
     eventually(lambda: delivered(postgres, table, 0) == expected(1))
@@ -284,7 +284,7 @@ def connector(url: str, table: str) -> PostgresConnector:
 def test_a_rows_own_fault_is_told_from_all_others_by_the_sqlstate(
     postgres: PostgresServer, table: str, *, state: str, is_the_rows: bool
 ) -> None:
-    """A trigger raises the very error."""
+    """A trigger raises that error."""
     postgres.run(
         f"CREATE FUNCTION f_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         f" IF NEW.key = 'bad' THEN RAISE EXCEPTION 'so it is' USING ERRCODE = '{state}'; END IF;"

@@ -1,4 +1,4 @@
-"""The receiver as a process, with a real broker and a real Redis: what it delivers, through every kind of trouble."""
+"""The receiver as a process, with a real broker and a real Redis: what it delivers through all kinds of failures."""
 
 import json
 import random
@@ -25,14 +25,14 @@ def name(unique_name: Callable[..., str]) -> str:
 def receiver(
     name: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> Iterator[ReceiverProcess]:
-    """Not started yet; killed at the end."""
+    """A receiver that is not started yet; killed at the end."""
     one = ReceiverProcess(name, tmp_path, kafka=kafka.bootstrap, redis=redis_server.url)
     yield one
     one.kill()
 
 
 def raw(partition: int, sequence: int, previous: int, *, sent_ns: int = 0) -> bytes:
-    """A frame of two messages that tell which frame they are."""
+    """A frame of two messages that identify the frame."""
     messages = [b"<%d.%d.%d>" % (partition, sequence, index) for index in range(2)]
     return rows(
         messages, origin=f"raw/notes-in/{partition}", sequence=sequence, previous=previous, sent_ns=sent_ns
@@ -104,7 +104,7 @@ def test_each_message_is_delivered_once_to_files_and_redis_and_counted(
 def test_the_files_after_many_kills_are_those_of_an_undisturbed_run(
     receiver: ReceiverProcess, feed: Feed, store: Store, seed: int
 ) -> None:
-    """SIGKILL at random moments, while frames come in with retries, zombies and gaps among them."""
+    """SIGKILL at random moments, while frames arrive, with retries, zombies and gaps among them."""
     chance = random.Random(seed)
     last = dict.fromkeys(range(PARTITIONS), 0)
     for _ in range(6):
@@ -129,7 +129,7 @@ def test_the_files_after_many_kills_are_those_of_an_undisturbed_run(
 
 
 def _disturbed(chance: random.Random, partition: int, last: dict[int, int]) -> list[bytes]:
-    """Some next frames, with what went wrong on their way."""
+    """The next frames, with random transmission faults."""
     values = []
     for _ in range(chance.randrange(1, 40)):
         number = last[partition] = last[partition] + 1

@@ -1,4 +1,4 @@
-"""A receiver that cannot start, or cannot open a sink, says why within 2 s, and never that it runs."""
+"""A receiver that cannot start, or cannot open a sink, reports the cause within 2 s, and never `running`."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ def name(unique_name: Callable[..., str]) -> str:
 
 @pytest.fixture
 def start(name: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path) -> Iterator[Start]:
-    """Launches a receiver that delivers rows to a table, which is nowhere. Killed at the end."""
+    """Starts a receiver that delivers rows to a table on a missing server. Killed at the end."""
     started: list[ReceiverProcess] = []
 
     def launched(url: str, *, there: str = kafka.bootstrap) -> ReceiverProcess:

@@ -1,4 +1,4 @@
-"""Leases of streams in a real Redis, beyond the contract: a server that starts anew, is away, or holds other things."""
+"""Leases of streams in a real Redis, beyond the contract: a server that restarts, is unavailable, or has other data."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def claim(token: str, client: str = "", *, stream: str = "orders/feed", log: str
 
 @pytest.fixture
 def store(redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterator[RedisStore]:
-    """Of an application that Redis has known for long."""
+    """The leases of an application that Redis has known for long."""
     with RedisStore(redis_server.url, unique_name()) as store:
         first = RedisLeases(store, lease_ms=1)
         eventually(lambda: first.acquire(claim("first", stream="orders/first")) == GRANTED)
@@ -37,14 +37,14 @@ def store(redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterato
 
 @pytest.fixture
 def client(redis_server: RedisServer) -> Iterator[Redis]:
-    """What others may do to the server behind our back."""
+    """A client for changes that others may make to the server."""
     with Redis.from_url(redis_server.url) as client:
         yield client
 
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that a test may kill; it forgets all then."""
+    """A server that a test may kill; it then loses all data."""
     with RedisServer(tmp_path) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""Redis by TLS and as a user of its own: what BETTONG_REDIS says, against a real server that takes nothing else."""
+"""Redis with TLS and a user: the settings of BETTONG_REDIS, with a real server that accepts nothing else."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredRedis]:
 def url_of(
     server: SecuredRedis, user: str = USER, password: str = SECRET, authority: Path | None = None
 ) -> str:
-    """All that a client needs, in one URL."""
+    """Everything that a client needs, in one URL."""
     ca = authority or server.authority.ca
     return f"rediss://{user}:{password}@{server.address}/0?ssl_ca_certs={ca}"
 
@@ -46,10 +46,10 @@ def test_a_wrong_password_is_reported_at_once_and_not_shown(
 
 def test_a_strangers_certificate_and_plain_text_are_refused(server: SecuredRedis, tmp_path: Path) -> None:
     stranger = Authority(tmp_path / "stranger")
-    for url in (
-        url_of(server, authority=stranger.ca),
-        f"redis://{USER}:{SECRET}@{server.address}/0",
+    for url, reason in (
+        (url_of(server, authority=stranger.ca), "certificate that cannot be verified"),
+        (f"redis://{USER}:{SECRET}@{server.address}/0", "does not answer"),
     ):
-        with RedisStore(url, "shop") as store, pytest.raises(StoreError, match="does not answer") as raised:
+        with RedisStore(url, "shop") as store, pytest.raises(StoreError, match=reason) as raised:
             store.wait(0.2, lambda _: None)
         assert SECRET not in str(raised.value)

@@ -1,4 +1,4 @@
-"""The edge to Redis against a real server: metrics, results, positions, and a server that goes away or refuses."""
+"""The adapter to Redis with a real server: metrics, results, positions, and a server that fails or refuses."""
 
 import random
 import time
@@ -44,7 +44,7 @@ def client(redis_server: RedisServer) -> Iterator[Redis]:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that a test may kill; it keeps what it holds."""
+    """A server that a test may kill; it keeps its data."""
     with RedisServer(tmp_path, appendonly=True) as server:
         yield server
 
@@ -196,7 +196,7 @@ def test_clearing_leaves_no_key_behind(store: RedisStore, client: Redis, applica
     assert list(client.scan_iter(f"bettong:{application}:*")) == []
 
 
-# A server that is away, hangs, or refuses
+# A server that is unavailable, hangs, or refuses
 
 
 def test_waiting_says_so_without_the_password_and_ends_in_time() -> None:

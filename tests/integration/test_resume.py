@@ -124,7 +124,7 @@ def test_bettong_send_killed_in_the_middle_and_run_again_gives_each_message_once
     )
     command = Command("send", (sys.executable, "-m", "bettong", *arguments), tmp_path / "send.log")
     killed_and_run_again(sender, command, MESSAGES // FRAME, chance=random.Random(SEED))
-    assert "file: going on after" in command.log.read_text()
+    assert "file: resuming after" in command.log.read_text()
     assert orders_by_partition(kafka, sender, "file") == expected(messages)
 
     again = Process(command)
@@ -252,7 +252,7 @@ def test_a_file_cut_otherwise_or_another_one_is_refused_with_the_remedy(
     refused = send(path, 30)
     assert refused.startswith("1 ")
     assert "fed before, up to message 50, and that is inside a frame now" in refused
-    assert "going on after 50 messages" in send(path, 25)
+    assert "resuming after 50 messages" in send(path, 25)
     refused = send(short, 25)
     assert refused.startswith("1 ")
     assert "up to message 100, and this file ends at 60" in refused

@@ -47,7 +47,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredRedis]:
 
 
 def wrong_connections(broker: SecuredBroker, folder: Path) -> dict[str, tuple[KafkaConnection, str]]:
-    """What is refused, and which settings the error names."""
+    """A refused connection, and the settings that the error names."""
     guessed = folder / "guessed"
     guessed.write_text("guessed-word")
     connection, change = broker.connection, dataclasses.replace
@@ -79,7 +79,7 @@ def test_who_is_not_let_in_is_told_which_setting_to_correct(
 
 
 def test_writers_and_readers_are_refused_with_the_same_words(broker: SecuredBroker, tmp_path: Path) -> None:
-    """Those are clients of librdkafka, and topics are asked for by one of kafka-python."""
+    """These use librdkafka, while topics are requested by kafka-python."""
     for what in ("password", "authority"):
         connection, setting = wrong_connections(broker, tmp_path)[what]
         with pytest.raises(LogError, match=setting):
@@ -164,7 +164,7 @@ def test_a_password_that_cannot_be_read_is_reported_at_the_start_and_waited_for_
 
 
 class Service(Server):
-    """One service as a process, with the settings of `connection`; `log` is all that it says."""
+    """One service as a process, with the settings of `connection`; `log` is its output."""
 
     def __init__(
         self, service: str, folder: Path, answers: Callable[[], bool], settings: dict[str, str]
@@ -175,10 +175,10 @@ class Service(Server):
 
 
 def settings_of(broker: SecuredBroker, redis: SecuredRedis, folder: Path, name: str) -> dict[str, str]:
-    """As a deployment has them: files and no words."""
+    """Settings as in a deployment: secrets in files."""
     file = folder / "app.py"
     file.write_text(SUMS.format(name=name))
-    # Java reads the key by itself, and must be able to: certificates of ours are shown to a broker that wants none.
+    # Java reads the key itself, so it must be readable: we present a certificate even if the broker requires none.
     pair = broker.authority.issue(name="client")
     key = folder / "client.key"
     key.write_bytes(pkcs8(pair).partition(b"-----BEGIN CERTIFICATE")[0])

@@ -29,7 +29,7 @@ OTHER = "another-one"
 
 @dataclass(frozen=True)
 class Secured:
-    """What services are given, and a client that they take."""
+    """The services' settings, and those of a client that they accept."""
 
     settings: dict[str, Any]
     client: Credentials
@@ -37,7 +37,7 @@ class Secured:
 
 @pytest.fixture
 def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Secured:
-    """The environment is a client's that the services take: probes and commands have theirs from it."""
+    """Sets the environment of an accepted client, which probes and commands use."""
     authority = Authority(tmp_path / "authority")
     server, client = authority.issue(), authority.issue("feed.test", name="client")
     tokens = tmp_path / "tokens.toml"
@@ -61,14 +61,14 @@ def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Secured:
 
 
 def strangers(known: Credentials) -> list[tuple[Credentials, type[ClientError], str]]:
-    """Clients that no service takes, and what each is told."""
+    """Clients that services refuse, and the error of each."""
     certified = Credentials(known.ca, known.certificate, known.key)
     wrong = Credentials(known.ca, known.certificate, known.key, token="wrong")  # noqa: S106 - of this test
     return [
         (Credentials(), ClientError, "if it speaks TLS, set BETTONG_CLIENT_CA"),
         (Credentials(known.ca), ClientError, "if it wants a certificate, set BETTONG_CLIENT_CERTIFICATE"),
         (Credentials(known.certificate), RefusedError, "no authority of BETTONG_CLIENT_CA has signed"),
-        (certified, RefusedError, "no token was shown"),
+        (certified, RefusedError, "no token was sent"),
         (wrong, RefusedError, "this token is not known here"),
     ]
 
@@ -135,7 +135,7 @@ def test_each_token_has_its_own_share_of_a_senders_sessions_also_at_one_address(
                 other.send_rows([b"one"])
                 with pytest.raises(ClientError, match="token other has 1 sessions here"):
                     fed("d", OTHER)
-        with fed("b", TOKEN, reconnect_s=10.0) as one:  # once the sender has seen the other's end
+        with fed("b", TOKEN, reconnect_s=10.0) as one:  # once the sender has noticed that the other ended
             one.send_rows([b"two"])
 
 

@@ -31,7 +31,7 @@ def receiver(
     tmp_path_factory: pytest.TempPathFactory,
     unique_name: Callable[..., str],
 ) -> Iterator[ReceiverProcess]:
-    """Running, without files, with 100 frames in each partition of `raw` and a few in the other sinks."""
+    """A running receiver without files, with 100 frames in each partition of `raw` and a few in the other sinks."""
     one = ReceiverProcess(
         unique_name("subscriber"),
         tmp_path_factory.mktemp("receiver"),
@@ -69,7 +69,7 @@ def message(partition: int, number: int) -> bytes:
 
 
 def twice(partition: int, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
-    """Frames of one message each, every one followed by a duplicate of itself."""
+    """Frames of one message each, each followed by its duplicate."""
     for number in range(first, last + 1):
         value = rows(
             [message(partition, number)],
@@ -133,7 +133,7 @@ def test_a_subscriber_resumes_exactly_behind_its_positions(receiver: ReceiverPro
 
 
 def test_a_duplicate_of_what_was_seen_before_the_position_is_skipped(receiver: ReceiverProcess) -> None:
-    """Behind the first frame of each partition comes its duplicate: the table in the position knows it."""
+    """The first frame of each partition is followed by its duplicate, which the table in the position reveals."""
     with subscriber(receiver) as one:
         first = next(one)
     with subscriber(receiver, positions=[first.position]) as one:

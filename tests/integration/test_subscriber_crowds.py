@@ -1,4 +1,4 @@
-"""One client that wants all of a receiver: its subscriptions, its calls, its memory."""
+"""One client that tries to exhaust a receiver: its subscriptions, its calls, its memory."""
 
 import sys
 import threading
@@ -36,12 +36,12 @@ sha256 = "{digest(OTHER)}"
 read = ["raw"]
 """
 SHARE = 2
-# Clients of these tests that have no token, and send requests in part.
+# Clients without a token that send partial requests.
 CONNECTIONS = 12
 CALLS = 8
 TURNS = 4
 BYTES_PER_S = 10 * MEGABYTE
-# What comes between two looks of a loaded machine, and what the C library keeps of what was held.
+# Memory for bytes between two polls of a loaded machine, and for what the C library does not return.
 OVERSHOOT_BYTES = 100 * MEGABYTE
 METHODS = [SUBSCRIBE, "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"]
 
@@ -53,7 +53,7 @@ def guarded(
     tmp_path_factory: pytest.TempPathFactory,
     unique_name: Callable[..., str],
 ) -> Iterator[ReceiverProcess]:
-    """A receiver that asks for tokens, with one result in `raw`."""
+    """A receiver that requires tokens, with one result in `raw`."""
     name, folder = unique_name("crowds"), tmp_path_factory.mktemp("receiver")
     tokens = folder / "tokens.toml"
     tokens.write_text(TOKENS)
@@ -126,7 +126,7 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
     floods: list[HalfSender] = []
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS + 1))
-        stack.callback(over.set)  # before the threads are waited for, also when something fails
+        stack.callback(over.set)  # before joining the threads, also after a failure
         watching = threads.submit(watch)
         for _ in range(TURNS):
             newest = [
@@ -161,7 +161,7 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
     sys.stderr.write(f"{reported}\n")
     assert max(seen) - seen[0] < REQUESTS_BYTES_MAX + OVERSHOOT_BYTES, reported
     if method == SUBSCRIBE:
-        # Of a call without a token no request is read: a window each.
+        # The request of a call without a token is not read: one flow-control window each.
         assert sent < CONNECTIONS * CALLS * TURNS * 2 * 65_536, reported
     else:
         # All of them stay open that are not closed: sent would be held.

@@ -1,4 +1,4 @@
-"""Subscribers that do not read: what is held for them, how they end, and that nobody waits for them."""
+"""Subscribers that do not read: their memory, how they are disconnected, and that no other waits for them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ MESSAGES = 60
 STALLED = 48
 STALL_MS = 3000
 BYTES_MAX = 64 * 1024 * 1024
-# What subscribers cost beside what is counted: their threads, consumers of the log, Python's and C's shares of it.
+# Uncounted memory of subscribers: threads, consumers of the log, overhead of Python and C.
 OTHER_BYTES = STALLED * 6 * MEGABYTE
 
 
@@ -53,7 +53,7 @@ def receiver(
         redis=redis_server.url,
         BETTONG_RECEIVER_DIR=None,
         BETTONG_RECEIVER_STALL_MS=str(STALL_MS),
-        BETTONG_RECEIVER_SUBSCRIBERS_PER_CLIENT_MAX="64",  # all of them are one client, by their address
+        BETTONG_RECEIVER_SUBSCRIBERS_PER_CLIENT_MAX="64",  # they count as one client, by their address
         BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX=str(BYTES_MAX),
         BETTONG_RECEIVER_SUBSCRIBER_BYTES_MAX=str(1024 * 1024),
     )
@@ -68,14 +68,14 @@ def resident_bytes(receiver: ReceiverProcess) -> int:
 
 @pytest.fixture
 def stalled(receiver: ReceiverProcess) -> Iterator[Callable[[], Any]]:
-    """Subscribes on a connection of its own, and reads nothing."""
+    """Subscribes on its own connection, and reads nothing."""
     channels: list[grpc.Channel] = []
 
     def subscribe() -> Any:
         options = (
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.max_receive_message_length", -1),
-            # Else gRPC's client widens its window by what it measures, on a busy machine until all fits in unread.
+            # Otherwise gRPC's client enlarges its window, on a busy machine until all unread bytes fit.
             ("grpc.http2.bdp_probe", 0),
         )
         channels.append(grpc.insecure_channel(receiver.address, options))
@@ -87,7 +87,7 @@ def stalled(receiver: ReceiverProcess) -> Iterator[Callable[[], Any]]:
 
 
 def status_of(call: Any) -> tuple[grpc.StatusCode, str, int]:
-    """Reads to the end: its status, and the offset of the last position received."""
+    """Reads to the end; returns the status, and the offset of the last position received."""
     offset = 0
     try:
         for response in call:
@@ -153,7 +153,7 @@ def test_one_that_reads_again_learns_how_far_it_was_sent_and_goes_on_from_there(
     assert "this subscriber of 'raw' has not read for 3 s" in text
     assert "subscribe again from the last position received" in text
     assert 0 < offset < MESSAGES
-    # The response that was under way came, too.
+    # The response that was being sent arrived, too.
     assert f"partition 0 offset {offset - 1}" in text
     position = pb.Position(partition=0, offset=offset, highest={"raw/notes-in/0": offset})
     with Subscriber(receiver.address, "raw", [position]) as results:

@@ -1,4 +1,4 @@
-"""The at-least-once TCP sink: a receiver as a process, killed in between."""
+"""The at-least-once TCP sink: a receiver as a process, killed during deliveries."""
 
 import json
 import random

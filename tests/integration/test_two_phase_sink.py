@@ -1,4 +1,4 @@
-"""A sink of the user's own behind a receiver as a process, killed in the middle of everything."""
+"""A user's two-phase sink in a receiver as a process, killed at any moment."""
 
 import random
 import sqlite3
@@ -15,11 +15,11 @@ from tests.samples.result_frames import rows
 from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
-# Found as beside an application: by its folder.
+# Imported as from an application's folder.
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "sqlite_ledger"
 OPEN = f"(__import__('sys').path.append({str(FOLDER)!r}) or __import__('ledger_sink')).open_ledger"
 
-# The sink makes its table anew where there is none, so only this keeps it from going on.
+# The sink recreates a missing table, so only this makes it fail.
 REFUSING = "CREATE TRIGGER no BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'not now'); END"
 
 
@@ -37,7 +37,7 @@ def ledger(tmp_path: Path) -> Path:
 def receiver(
     name: str, ledger: Path, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> Iterator[ReceiverProcess]:
-    """Not started yet; killed at the end."""
+    """A receiver that is not started yet; killed at the end."""
     one = ReceiverProcess(
         name,
         tmp_path,
@@ -90,7 +90,7 @@ def test_after_many_kills_each_message_is_there_once_and_in_order(
 def test_a_kill_between_prepare_and_commit_commits_once(
     receiver: ReceiverProcess, feed: Feed, ledger: Path
 ) -> None:
-    """A trigger makes every commit fail: the receiver prepares and cannot go on, and is killed there."""
+    """A trigger makes every commit fail: the receiver prepares, cannot commit, and is killed there."""
     receiver.start()
     feed.append("raw", 0, [frame(0, 1)])
     eventually(lambda: delivered(ledger, 0) == expected(1))

@@ -1,4 +1,4 @@
-"""The at-least-once webhook: a receiver as a process, a real HTTP server, and what happens when either goes away."""
+"""The at-least-once webhook: a receiver as a process and a real HTTP server, when either of them fails."""
 
 import json
 import random
@@ -24,7 +24,7 @@ from tests.waiting import eventually
 
 
 class Hook:
-    """An HTTP server that keeps what is posted to `/hook`, and may be stopped and started on its port."""
+    """An HTTP server that records the POSTs to `/hook`, and may be stopped and started on its port."""
 
     def __init__(self) -> None:
         self.port = free_ports(1)[0]
@@ -104,7 +104,7 @@ def hook() -> Iterator[Hook]:
 def receiver(
     name: str, hook: Hook, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> Iterator[ReceiverProcess]:
-    """Not started yet; killed at the end."""
+    """A receiver that is not started yet; killed at the end."""
     one = ReceiverProcess(
         name,
         tmp_path,
@@ -156,7 +156,7 @@ def test_refusals_and_absence_are_waited_out_and_said_without_secrets(
     hook.answers[:] = [503, 404, 429]
     feed.append("notes", 2, [frame(2, 1)])
     eventually(lambda: hook.seen[2] == expected(1), seconds=30)
-    assert receiver.said("answered 404 Not Found; correct the address")
+    assert receiver.said("answered 404 Not Found; correct the URL")
     hook.stop()
     feed.append("notes", 2, [frame(2, 2)])
     eventually(lambda: "no answer" in store.metrics()["detail"], seconds=30)

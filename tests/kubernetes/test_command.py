@@ -129,7 +129,7 @@ def test_logs_of_all_pods_are_one_by_time(desk: Desk, release: Space) -> None:
     assert (code, out) == (0, "")
     code, _, err = desk.call("logs", "--component", "worker", "--previous")
     assert code == ClusterError.exit_code
-    assert "no pod of trial, component worker, was started again" in err
+    assert "no pod of trial, component worker, has restarted" in err
 
 
 def test_logs_are_followed_while_they_are_written(

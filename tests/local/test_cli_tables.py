@@ -193,7 +193,7 @@ def test_lag_is_computed_from_where_logs_end_and_not_at_all_where_nobody_knows()
     assert [(row.partition, row.offset, row.lag) for row in rows] == [(0, 10, 0), (1, 4, 5)]
     assert overview(dead, partitions, rows).lag == 5 + 2
     assert [stands_still(row) for row in rows] == [False, True], "nobody folds"
-    assert stalled(rows) == ["[red]nbbo/1 stands still at offset 4, nobody folds it: 5 records wait[/red]"]
+    assert stalled(rows) == ["[red]nbbo/1 stands still at offset 4, no worker folds it: 5 records wait[/red]"]
     assert overview(dead, partitions).lag is None, "no processor says it"
     away = partition_rows(LIVE, partitions, lag_known=False)
     assert ([row.lag for row in away], overview(LIVE, partitions, away).lag) == ([None], None)
@@ -220,8 +220,8 @@ def test_who_has_not_written_its_record_for_three_seconds_says_nothing() -> None
     assert remote_rows({"sender": record})[0].state == "running"
     (row, *_) = remote_rows({"sender": {**record, "age_s": "3.4"}})
     assert row.state == "silent"
-    assert row.detail.startswith("has said nothing for 3 s")
-    assert row.detail.endswith("its last word: running")
+    assert row.detail.startswith("has reported nothing for 3 s")
+    assert row.detail.endswith("its last report: running")
 
 
 def test_a_process_that_ended_says_how_and_so_does_the_one_after_it() -> None:
@@ -235,7 +235,7 @@ def test_a_process_that_ended_says_how_and_so_does_the_one_after_it() -> None:
     found = {row.name: (row.state, row.detail) for row in rows}
     assert found["processor"] == (
         "given up",
-        "stopped for good: exit code 9: no state reaches offset 7; see logs/x.log; mend it, then bettong down and up",
+        "stopped for good: exit code 9: no state reaches offset 7; see logs/x.log; fix it, then bettong down and up",
     )
     assert found["kafka"] == ("silent", "Kafka at x does not answer")
     assert found["sender"][0] == "unknown"
@@ -313,7 +313,7 @@ def test_nothing_is_said_of_any_service_or_message_while_redis_which_knows_is_aw
     text = io.StringIO()
     found = inspection("app", rows, DeploymentAnswers(logs=logs, silent=silent))
     show(found, Console(width=200, file=text), each=True)
-    assert "Redis at x does not answer; what only it knows is left out" in text.getvalue()
+    assert "Redis at x does not answer; its data is left out" in text.getvalue()
     assert not re.search("messages|stands still|dead letters|lag", text.getvalue())
 
 
@@ -337,7 +337,7 @@ def test_the_summary_names_the_part_in_which_results_of_a_sink_spend_most_of_the
     )
     many = summary(overview(receiving(*"abcdefg"), PARTITIONS))
     assert [text for text in many if text.startswith("latency of ")][4:] == [
-        "latency of 3 sinks more: --latency"
+        "latency of 3 more sinks: --latency"
     ]
 
 

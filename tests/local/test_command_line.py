@@ -68,10 +68,10 @@ def test_the_version_is_that_of_the_package(bettong: Callable[..., Ran]) -> None
         ),
         (("sender", "--nope"), "No such option: --nope"),
         (("send", "orders"), "Invalid value: 'orders' has no file: give pairs, SOURCE FILE [SOURCE FILE]..."),
-        (("send", "orders", "gone.jsonl"), "Invalid value: 'gone.jsonl', for source 'orders', is no file"),
+        (("send", "orders", "gone.jsonl"), "Invalid value: 'gone.jsonl', for source 'orders', is not a file"),
         (
             ("send", "orders", __file__, "orders", __file__),
-            "Invalid value: source 'orders' is there twice: a stream has one order, so send its files one after",
+            "Invalid value: source 'orders' is given twice: send its files one after",
         ),
         (("send", *["orders", __file__] * 17), "Invalid value: 17 pairs; at most 16 are sent at once"),
     ],

@@ -50,6 +50,4 @@ def test_without_parts_of_the_latency_it_is_said_whether_anything_was_delivered(
 
     assert said(idle) == ["nothing was delivered in the last 60 s"]
     (unknown,) = said(record)
-    assert unknown.startswith(
-        "of what was delivered in the last 60 s no parts of the latency are known: dead"
-    )
+    assert unknown.startswith("results of the last 60 s carry no parts of their latency: they are dead")

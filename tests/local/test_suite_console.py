@@ -104,7 +104,7 @@ def test_the_commands_start_one_unless_told_otherwise_and_on_loopback_alone() ->
             options(console_address=wrong)
     with (
         socket.create_server(("127.0.0.1", port)),
-        pytest.raises(SettingsError, match=f"--console {address}: something listens there; choose another"),
+        pytest.raises(SettingsError, match=f"--console {address}: the port is in use; choose another"),
     ):
         options(console_address=address)
 

@@ -58,4 +58,4 @@ def test_up_succeeds_only_when_all_goes_on(
     assert end_well(command_line, arguments, name="bettong") == code
     reported = capsys.readouterr().err
     assert words in reported
-    assert ("goes on by itself once that is mended" in reported) == bool(rows)
+    assert ("resumes once the cause is fixed" in reported) == bool(rows)

@@ -113,7 +113,7 @@ def test_garbage_is_nobodys_token(token: str | None) -> None:
     ("text", "faults"),
     [
         ("", ["holds no token"]),
-        ("[a\n", ["no TOML"]),
+        ("[a\n", ["not TOML"]),
         ("[a]\n", ["[a] sha256: expected"]),
         (
             '[a]\nsha256 = "secret"\nwrite = "orders"\n',
@@ -128,7 +128,7 @@ def test_garbage_is_nobodys_token(token: str | None) -> None:
         ),
         ("[a]\nsha256 = []\n", ["[a] sha256: expected"]),
         ("a = 1\n", ["[a] : expected sha256"]),
-        (f'[a]\nsha256 = "{FEED}"\n[b]\nsha256 = "{FEED}"\n', ["stands twice"]),
+        (f'[a]\nsha256 = "{FEED}"\n[b]\nsha256 = "{FEED}"\n', ["occurs twice"]),
     ],
 )
 def test_a_file_that_is_wrong_names_every_fault_and_no_value(text: str, faults: list[str]) -> None:

@@ -31,7 +31,7 @@ def test_what_lasts_begins_once_with_its_remedy_and_is_over_when_it_stays_away()
 
 def test_what_has_become_worse_before_it_is_reported_is_reported_as_it_is_then() -> None:
     """A service that dies is not heard of at first, which needs nobody yet."""
-    unheard = Need(Level.NOTICE, "service s", "s: not heard of for 1.5 s", "wait a moment")
+    unheard = Need(Level.NOTICE, "service s", "s: no report for 1.5 s", "wait a moment")
     silent = Need(Level.BAD, "service s", "s: silent", "see whether its process is alive")
     assert reported((0, [unheard]), (1, [silent]), (2, [silent]), (3, [unheard]), (13, [])) == [
         (2, "alert", "s: silent; see whether its process is alive"),

@@ -1,4 +1,4 @@
-"""Whose call it is: by its token, its certificate, its address."""
+"""The client of a call: by its token, its certificate, its address."""
 
 import contextvars
 from typing import Any
@@ -27,7 +27,7 @@ def test_a_client_is_its_address_without_the_port_and_loopback_is_one(peer: str,
 
 
 class Call:
-    """A call's context, of a certificate with these names."""
+    """The context of a call with a certificate of these names."""
 
     def __init__(self, *names: bytes) -> None:
         self._names = names
@@ -39,7 +39,7 @@ class Call:
         return "ipv4:10.0.0.7:51234"
 
 
-def test_a_client_is_whose_token_it_has_else_the_name_of_its_certificate_else_its_address() -> None:
+def test_a_client_is_its_tokens_holder_else_its_certificates_name_else_its_address() -> None:
     calls: list[Any] = [Call(), Call(b"feed"), Call(b"\xff" + b"x" * 1000)]
     assert [caller(call) for call in calls] == [
         "address 10.0.0.7",

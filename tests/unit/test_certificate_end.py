@@ -1,4 +1,4 @@
-"""When certificates end, as read from their bytes, against the library that made them."""
+"""When certificates expire, parsed from their bytes, compared with the library that made them."""
 
 from __future__ import annotations
 

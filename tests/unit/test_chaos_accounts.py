@@ -1,4 +1,4 @@
-"""What a chaos run says of accounts: what does not add up, and what is not as in the undisturbed run."""
+"""A chaos run's check of accounts: counts that do not add up, or differ from the undisturbed run."""
 
 from __future__ import annotations
 

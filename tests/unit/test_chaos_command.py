@@ -55,7 +55,7 @@ def test_the_plan_is_printed_and_nothing_runs(tmp_path: Path, capsys: pytest.Cap
     ("arguments", "code", "said"),
     [
         ((WORDS,), 4, "--input SOURCE=FILE: give at least one file"),
-        ((WORDS, "--input", "lines=gone.txt"), 4, "gone.txt is no file"),
+        ((WORDS, "--input", "lines=gone.txt"), 4, "gone.txt is not a file"),
         (("gone.py", "--input", "lines=gone.txt"), 3, "gone.py"),
         (("gone.toml",), 4, "gone.toml cannot be read"),
         (("gone.toml", "--input", "a=b"), 4, "names its inputs itself"),
@@ -120,12 +120,12 @@ def test_a_report_says_what_was_done_what_was_not_and_what_is_broken() -> None:
         "kill sender",
         "1.25 s",
         "NOT TRIED: fill: no root",
-        "1 faults, and every result as it should be",
+        "1 faults injected, every result as expected",
     ):
         assert text in good
     bad = shown(report(Difference("a", 3, 2, 1, 0), broken=("sink counts, files: 3 lost",)))
     assert "BROKEN: sink counts, files: 3 lost" in bad
-    assert "as it should be" not in bad
+    assert "as expected" not in bad
 
 
 def test_a_report_survives_json() -> None:

@@ -1,4 +1,4 @@
-"""Growth over a run: what rises is told from what is flat, noisy, or disturbed for a moment."""
+"""Growth over a run: rising metrics are distinguished from flat, noisy, or briefly disturbed ones."""
 
 import random
 

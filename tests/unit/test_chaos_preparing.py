@@ -88,8 +88,8 @@ def prepare_schema() -> object:
             SettingsError,
             r"inputs\[0\].source: no source 'words'; there are lines",
         ),
-        (spec(inputs=(("lines", "gone.txt"),)), SettingsError, r"inputs\[0\].file: .*gone.txt is no file"),
-        (spec(inputs=(("lines", "."),)), SettingsError, "is no file"),
+        (spec(inputs=(("lines", "gone.txt"),)), SettingsError, r"inputs\[0\].file: .*gone.txt is not a file"),
+        (spec(inputs=(("lines", "."),)), SettingsError, "is not a file"),
         (spec(inputs=(("lines", "empty.txt"),)), SettingsError, "empty.txt holds no messages"),
         (spec(inputs=(("lines", "odd.xyz"),)), BettongError, "cannot tell the format"),
         (spec(inputs=(("lines", "broken.jsonl"),)), SchemaError, "broken.jsonl, line 2"),
@@ -111,7 +111,7 @@ def prepare_schema() -> object:
                 invariants={"outputs": {"counts": {"compare": "bytes"}}},
             ),
             SettingsError,
-            "inputs fed side by side",
+            "inputs fed concurrently",
         ),
     ],
 )
@@ -125,9 +125,9 @@ def test_what_is_wrong_is_reported_before_anything_runs(
 def test_a_crowd_with_a_row_needs_an_undisturbed_run_and_a_decoder(folder: Path) -> None:
     equals = {"outputs": {"counts": {"compare": "messages", "equals": "lines"}}}
     crowd = {"kind": "crowd", "at_s": [1], "for_s": [2, 2], "streams": 20}
-    assert not prepare(spec(nemeses=[crowd], invariants=equals), folder).needs_a_straight_run
+    assert not prepare(spec(nemeses=[crowd], invariants=equals), folder).needs_undisturbed_run
     with_row = crowd | {"row": "!"}
-    assert prepare(spec(nemeses=[with_row], invariants=equals), folder).needs_a_straight_run
+    assert prepare(spec(nemeses=[with_row], invariants=equals), folder).needs_undisturbed_run
     columns = folder / "columns.py"
     columns.write_text(Path(WORDS).read_text().replace(", decoder=bettong.each(read_line)", ""))
     (folder / "lines.jsonl").write_text('{"text": "a"}\n')
@@ -141,7 +141,7 @@ def test_how_encoded_messages_behind_a_key_by_are_told_apart_must_be_said(folder
     source = Path(WORDS).read_text()
     application.write_text(source.replace('.sink("counts")', '.sink("counts", encoder=lambda count: b"")'))
     with pytest.raises(
-        SettingsError, match=r"say in a spec how they are told apart: \[invariants.outputs.counts\]"
+        SettingsError, match=r"say in a spec how they are delimited: \[invariants.outputs.counts\]"
     ):
         prepare(spec(application=str(application)), folder)
     said = {"outputs": {"counts": {"compare": "messages", "split": 8}}}
@@ -150,14 +150,14 @@ def test_how_encoded_messages_behind_a_key_by_are_told_apart_must_be_said(folder
 
 def test_two_inputs_cannot_be_one_stream(folder: Path) -> None:
     twice = [{"source": "lines", "file": "lines.txt", "stream": "one"}] * 2
-    with pytest.raises(SettingsError, match="two inputs of one source have one stream's name"):
+    with pytest.raises(SettingsError, match="two inputs of one source have the same stream name"):
         prepare(spec(workload={"inputs": twice}), folder)
 
 
 def test_a_golden_output_from_the_input_needs_no_undisturbed_run(folder: Path) -> None:
     equals = {"counts": {"compare": "messages", "equals": "lines"}}
-    assert prepare(spec(), folder).needs_a_straight_run
-    assert not prepare(spec(invariants={"outputs": equals}), folder).needs_a_straight_run
+    assert prepare(spec(), folder).needs_undisturbed_run
+    assert not prepare(spec(invariants={"outputs": equals}), folder).needs_undisturbed_run
 
 
 def of_file(file: str, **more: object) -> Spec:
@@ -168,7 +168,7 @@ def of_file(file: str, **more: object) -> Spec:
 def test_a_golden_output_from_a_file_needs_no_undisturbed_run(folder: Path) -> None:
     (folder / "counts.jsonl").write_text('{"word":"a","count":1}\n{"word":"b","count":1}\n')
     ready = prepare(of_file("counts.jsonl"), folder)
-    assert not ready.needs_a_straight_run
+    assert not ready.needs_undisturbed_run
     assert ready.golden_from == "the expected files"
     should = golden(ready, SuiteOptions(application=WORDS), folder, say=pytest.fail).outputs
     assert {word: len(found) for word, found in should["counts"].items()} == {"a": 1, "b": 1}

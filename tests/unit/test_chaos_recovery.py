@@ -1,7 +1,7 @@
 """Recovery: from the end of a fault to the first result of a message that was due after it."""
 
 from bettong.chaos.nemeses import Injected
-from bettong.chaos.recovery import Arrival, Felt, Recovery, middle_and_most, newest_first_seen, recoveries
+from bettong.chaos.recovery import Arrival, FaultSpan, Recovery, median_and_max, newest_first_seen, recoveries
 from bettong.chaos.report import FaultReport, by_kind, fault_report, unmet_recoveries
 from bettong.chaos.timetable import PlannedFault
 
@@ -12,7 +12,7 @@ def at(*pairs: tuple[float, float]) -> list[Arrival]:
 
 def test_results_of_older_messages_do_not_count() -> None:
     arrivals = at((9, 8.9), (12, 9.5), (12.5, 9.9), (13, 10.5), (14, 13.9))
-    assert recoveries([Felt(10, 10)], arrivals) == [Recovery(3.0, alone=True)]
+    assert recoveries([FaultSpan(10, 10)], arrivals) == [Recovery(3.0, alone=True)]
 
 
 def test_only_arrivals_that_bring_something_newer_are_kept() -> None:
@@ -20,21 +20,21 @@ def test_only_arrivals_that_bring_something_newer_are_kept() -> None:
 
 
 def test_a_pause_is_recovered_from_after_its_end() -> None:
-    assert recoveries([Felt(10, 14)], at((13, 12), (15, 14.5))) == [Recovery(1.0, alone=True)]
+    assert recoveries([FaultSpan(10, 14)], at((13, 12), (15, 14.5))) == [Recovery(1.0, alone=True)]
 
 
 def test_a_fault_that_nothing_newer_follows_has_no_recovery() -> None:
-    assert recoveries([Felt(10, 10)], at((11, 9))) == [Recovery(None, alone=True)]
+    assert recoveries([FaultSpan(10, 10)], at((11, 9))) == [Recovery(None, alone=True)]
 
 
 def test_faults_that_meet_are_not_alone() -> None:
     arrivals = at((9, 8), (16, 11), (17, 13), (30, 29), (41, 40.5))
-    found = recoveries([Felt(10, 10), Felt(12, 12), Felt(25, 25), Felt(40, 40)], arrivals)
+    found = recoveries([FaultSpan(10, 10), FaultSpan(12, 12), FaultSpan(25, 25), FaultSpan(40, 40)], arrivals)
     assert [(each.seconds, each.alone) for each in found] == [(6, False), (5, False), (5, True), (1, True)]
 
 
 def test_median_and_maximum_of_a_kind_are_of_faults_that_no_other_met() -> None:
-    assert middle_and_most([]) is None
+    assert median_and_max([]) is None
     fault = PlannedFault(1, 1.0, "kill", ("sender",), 0.0, 0.0, 0.5)
     pairs = [
         (Recovery(2.0, alone=True), ""),
@@ -85,6 +85,6 @@ def test_a_bound_on_what_was_not_measured_is_not_kept() -> None:
     ]
     bounds = dict.fromkeys(("kill kafka", "kill redis", "kill sender", "kill postman"), 5.0)
     assert unmet_recoveries(faults, bounds) == [
-        f"{kind}: recovery within 5 s is not proved, for no such fault was done that no other met"
+        f"{kind}: recovery within 5 s is not proved: no such fault was injected alone"
         for kind in ("kill redis", "kill sender", "kill postman")
     ]

@@ -1,4 +1,4 @@
-"""Fault specs: what is refused, and how it is reported."""
+"""Fault specs: invalid ones are refused, and all faults reported."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path:
     ("text", "said"),
     [
         ("", "name: Field required"),
-        ("name = [", "is no TOML"),
+        ("name = [", "is not TOML"),
         (GOOD.replace("every_s = [1, 2]", ""), "nemeses[0]: Value error, needs at_s or every_s"),
         (GOOD + "at_s = [1]", "nemeses[0]: Value error, needs at_s or every_s, and not both"),
         (GOOD.replace("[1, 2]", "[2, 1]"), "every_s = [2.0, 1.0]: expected [least, most]"),
@@ -110,16 +110,16 @@ def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path:
         ),
         (
             GOOD + '[invariants.outputs.counts]\ncompare = "bytes"\nequals = "lines"\n',
-            "those messages are not cut by partition",
+            "those messages are not split by partition",
         ),
         (
             GOOD + '[invariants.outputs.counts]\ncompare = "bytes"\nexpected = "counts.txt"\n',
-            "those messages are not cut by partition",
+            "those messages are not split by partition",
         ),
         (
             GOOD
             + '[invariants.outputs.counts]\ncompare = "messages"\nequals = "lines"\nexpected = "counts.txt"\n',
-            "equals and expected both say what must come out",
+            "equals and expected both define the expected output",
         ),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read: No such file"):
         read(tmp_path / "spec.toml")
     (tmp_path / "spec.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(SettingsError, match="is no TOML"):
+    with pytest.raises(SettingsError, match="is not TOML"):
         read(tmp_path / "spec.toml")
 
 

@@ -1,4 +1,4 @@
-"""What `bettong k8s` makes of objects: rows of pods, what is wrong, counts, progress, logs as one."""
+"""How `bettong k8s` shows objects: rows of pods, problems, counts, progress, merged logs."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ MADE = "2026-01-01T00:00:00Z"
 def pod(
     name: str, *, component: str = "worker", state: Object | None = None, **status: Any
 ) -> dict[str, Any]:
-    """A pod that runs and is ready; `state` replaces that of its container."""
+    """A ready pod; `state` replaces the state of its container."""
     container = {
         "name": component,
         "image": "bettong:1",
@@ -71,14 +71,14 @@ def test_a_pod_is_a_row() -> None:
     assert found.since_s == 1_767_225_600
 
 
-def test_parts_of_a_cpu_are_nobodys_own() -> None:
+def test_fractions_of_a_cpu_are_not_exclusive() -> None:
     each = pod("x")
     each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1500m"
     assert not row(each).whole
     assert cpus("1500m") == Fraction(3, 2) == cpus("1.5")
 
 
-def test_pods_stand_in_the_order_in_which_results_come_about_without_jobs_that_are_over() -> None:
+def test_pods_are_in_the_order_of_the_data_flow_without_finished_jobs() -> None:
     found = [
         pod("r", component="receiver"),
         pod("w"),
@@ -94,12 +94,15 @@ def waiting(why: str, text: str = "", **ended: Any) -> dict[str, Any]:
 
 
 WRONG: list[tuple[Object, str]] = [
-    (waiting("ImagePullBackOff", "no such\nmanifest"), "the image bettong:1 cannot be had: no such manifest"),
+    (
+        waiting("ImagePullBackOff", "no such\nmanifest"),
+        "the image bettong:1 cannot be pulled: no such manifest",
+    ),
     (waiting("CreateContainerConfigError", 'secret "a" not found'), 'cannot begin: secret "a" not found'),
     (
         waiting("CrashLoopBackOff", "back-off", exitCode=4, reason="Error", message="x" * 400 + "no Kafka\n")
         | {"restartCount": 7},
-        "starts again and again, 7 restarts, exit code 4; its last words: " + "x" * 292 + "no Kafka",
+        "keeps crashing, 7 restarts, exit code 4; last output: " + "x" * 292 + "no Kafka",
     ),
     (
         waiting("CrashLoopBackOff", "back-off", exitCode=137, reason="OOMKilled") | {"restartCount": 2},
@@ -107,21 +110,21 @@ WRONG: list[tuple[Object, str]] = [
     ),
     (
         {"lastState": {"terminated": {"exitCode": 1, "message": "gone"}}, "restartCount": 1},
-        "was started again, 1 restarts, exit code 1; its last words: gone",
+        "was restarted, 1 restarts, exit code 1; last output: gone",
     ),
     (
         {"state": {"terminated": {"exitCode": 1}}},
-        "ended, 0 restarts, exit code 1; its last words: see bettong k8s logs --previous",
+        "ended, 0 restarts, exit code 1; last output: see bettong k8s logs --previous",
     ),
 ]
 
 
 @pytest.mark.parametrize(("state", "reported"), WRONG, ids=[text[:20] for _, text in WRONG])
-def test_what_is_wrong_with_a_pod_is_reported(state: Object, reported: str) -> None:
+def test_the_problems_of_a_pod_are_reported(state: Object, reported: str) -> None:
     assert warnings([pod("x-worker-0", state=state)], [], ["x-worker"]) == [f"x-worker-0: {reported}"]
 
 
-def test_nothing_is_wrong_with_a_pod_that_runs() -> None:
+def test_a_ready_pod_has_no_problems() -> None:
     assert warnings([pod("x-worker-0")], [], ["x-worker"]) == []
     ended = {"lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}
     assert warnings([pod("x-worker-0", state=ended)], [], ["x-worker"]) == []
@@ -157,7 +160,7 @@ def test_a_workload_that_gets_no_pods_is_reported_until_it_gets_one() -> None:
 
 
 def workload(name: str, component: str, **more: Any) -> dict[str, Any]:
-    """A StatefulSet whose two pods are all there."""
+    """A StatefulSet with both its pods ready."""
     meta = {
         "name": name,
         "generation": 2,
@@ -200,12 +203,10 @@ def test_the_release_is_the_one_that_is_named_or_the_only_one() -> None:
 def test_workers_are_counted_with_their_slots() -> None:
     found = counts.workers(workload("x-worker", "worker"), {"BETTONG_PARTITIONS": "3"})
     assert found == counts.Workers("x-worker", wanted=2, live=2, slots=2, partitions=3)
-    assert (
-        found.line() == "workers: 2 of 2 live, 4 slots for 3 partitions a stage: 1 slots find nothing to do"
-    )
+    assert found.line() == "workers: 2 of 2 live, 4 slots for 3 partitions a stage: 1 slots are idle"
     assert counts.settings_map(workload("x-worker", "worker")) == "x-settings"
     none = counts.workers(workload("x-worker", "worker", readyReplicas=0), {})
-    assert none.line().endswith("0 slots for 16 partitions a stage: nothing is folded")
+    assert none.line().endswith("0 slots for 16 partitions a stage: nothing is processed")
 
 
 def test_a_count_that_would_be_undone_is_refused() -> None:
@@ -219,7 +220,7 @@ def test_a_count_that_would_be_undone_is_refused() -> None:
         counts.refuse(each, found, 3, [])
 
 
-def test_a_workload_is_done_when_all_of_its_pods_are_new_ready_and_alone() -> None:
+def test_a_rollout_is_done_when_all_pods_are_updated_and_ready_and_no_others_left() -> None:
     assert rolling.progress(workload("x-worker", "worker")).done
     for half in ({"updatedReplicas": 1}, {"readyReplicas": 1}, {"replicas": 3}, {"observedGeneration": 1}):
         assert not rolling.progress(workload("x-worker", "worker", **half)).done, half
@@ -229,7 +230,7 @@ def test_a_workload_is_done_when_all_of_its_pods_are_new_ready_and_alone() -> No
     assert late.line() == "x-worker: 1 of 2 pods are new, 1 ready"
 
 
-def test_who_takes_is_restarted_before_who_gives_and_what_is_bundled_is_left() -> None:
+def test_consumers_restart_before_producers_and_bundled_servers_not_at_all() -> None:
     names = ("sender", "driver", "kafka", "worker", "receiver", "master")
     found = [workload(f"x-{name}", name) for name in names]
     order = [each["metadata"]["name"] for each in rolling.ordered(found, None)]
@@ -238,7 +239,7 @@ def test_who_takes_is_restarted_before_who_gives_and_what_is_bundled_is_left() -
         rolling.ordered(found, "redis")
 
 
-def test_lines_of_many_logs_are_one_by_time() -> None:
+def test_lines_of_many_logs_are_merged_by_time() -> None:
     def log(pod: str, *at: int) -> Iterator[Line]:
         return lines_of(pod, [f"2026-01-01T00:00:0{each}.5Z line {each}" for each in at])
 

@@ -112,7 +112,7 @@ def test_a_file_that_does_not_hold_a_password_alone_is_refused_and_not_quoted(
 ) -> None:
     assert connection.password_file is not None
     connection.password_file.write_text(content)
-    with pytest.raises(SettingsError, match="must hold the password alone") as raised:
+    with pytest.raises(SettingsError, match="must contain only the password") as raised:
         connection.password()
     assert not content or content.strip() not in str(raised.value)
 

@@ -59,5 +59,5 @@ def test_status_says_where_a_promise_is_not_kept() -> None:
         },
     )
     assert found.shared == ("a/0", "b/3")
-    assert "2 partitions are folded on CPUs that are shared[/yellow]: a/0, b/3" in summary(found)[-1]
+    assert "2 partitions are folded on shared CPUs[/yellow]: a/0, b/3" in summary(found)[-1]
     assert "shared" not in " ".join(summary(overview({}, {PartitionId("a", 1): kept})))

@@ -138,31 +138,31 @@ def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
     computation: str, origin: str, seen: str
 ) -> None:
     of = found(computation, origin=origin)
-    assert held(of) == f"{seen} would process it twice; --repeat sends it all the same"
+    assert held(of) == f"{seen} would process it twice; --repeat sends it anyway"
     assert decided(of, repeat=True) == Resend(origin.partition("/")[0], message=Number("a", 1))
 
 
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        (found("last", origin="by-total/numbers/3"), "it failed behind 'by-total', which no client can feed"),
-        (found("log", origin="log/unreadable", as_received=True), "came in as 'log', which is no source"),
+        (found("last", origin="by-total/numbers/3"), "it failed after 'by-total', which no client can feed"),
+        (found("log", origin="log/unreadable", as_received=True), "came from 'log', which is not a source"),
         (
             found("numbers", as_received=True, whole_record=True),
             "it is a whole record of the log, not one message",
         ),
         (
             found("add", fired=True, message=b'{"key":"a","timer":"t","at":1}'),
-            "a timer led to it, and no message",
+            "a timer caused it, not a message",
         ),
         (found("same", truncated=True), "only the beginning of its message is kept"),
-        (found("same", message=b"{"), "source 'numbers' does not take it any more: no message of Number"),
+        (found("same", message=b"{"), "source 'numbers' no longer takes it: no message of Number"),
         (found("same", message=b'{"name":"a"}'), "expected fields name, value, found name"),
-        (found("same", message=b'{"name":"a","value":"x"}'), "does not take it any more: field 'value'"),
+        (found("same", message=b'{"name":"a","value":"x"}'), "no longer takes it: field 'value'"),
         (found("same", message=b"[" * 100_000), "no message of Number: no JSON"),
         (
             found("plain", origin="plain/c", as_received=True),
-            "takes no bytes any more: it has no decoder",
+            "no longer takes bytes: it has no decoder",
         ),
     ],
 )

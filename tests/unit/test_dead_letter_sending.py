@@ -137,6 +137,6 @@ def test_what_cannot_be_marked_is_reported_so_that_the_command_is_called_again()
     log, ended = sent_again(Forgetful(100), ROW)
     assert isinstance(ended, ClientError)
     assert "dead letter 0.12.3: its message was sent to source 'orders'" in str(ended)
-    assert "call the command again within 12 hours" in str(ended)
+    assert "run the command again within 12 hours" in str(ended)
     assert set(log.frames) == {1}
     assert not any(log.marks)

@@ -1,4 +1,4 @@
-"""What only the store in a directory can meet: files that others left, and a disk that refuses."""
+"""Cases of the directory store only: leftover files, and disk errors."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
-def test_what_killed_writers_of_older_increments_left_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_killed_writers_of_older_increments_are_removed(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
     store.save(CHECK, whole(10), b"ten")
     folder = tmp_path / "check-0"
@@ -30,7 +30,7 @@ def test_what_killed_writers_of_older_increments_left_is_removed(tmp_path: Path)
     assert store.load(CHECK, whole(25)) == b"twenty-five"
 
 
-def test_what_is_no_snapshot_is_left_alone(tmp_path: Path) -> None:
+def test_files_that_are_no_snapshots_are_left_alone(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
     store.save(CHECK, whole(10), b"ten")
     (tmp_path / "notes").mkdir()
@@ -55,7 +55,7 @@ def test_a_file_is_synced_before_it_gets_its_name(tmp_path: Path) -> None:
     assert seen == [[], ["10-0-10"]]
 
 
-def test_a_disk_that_refuses_is_an_error_and_leaves_no_half_file(tmp_path: Path) -> None:
+def test_a_disk_error_is_reported_and_leaves_no_partial_file(tmp_path: Path) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -74,7 +74,7 @@ def test_a_disk_that_refuses_is_an_error_and_leaves_no_half_file(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["marks-feed-1", "feed-1"])
-def test_clear_passes_over_a_file_that_is_called_like_a_folder(tmp_path: Path, name: str) -> None:
+def test_clear_skips_a_file_with_the_name_of_a_folder(tmp_path: Path, name: str) -> None:
     store = DirectorySnapshots(tmp_path)
     (tmp_path / name).touch()
     store.save(PartitionId("feed-1", 0), Increment(5, 0, 5), b"x")

@@ -1,4 +1,4 @@
-"""Versions of reference tables in a directory: they outlast a loss of power once they are put."""
+"""Versions of reference tables in a directory survive a power failure once they are put."""
 
 from pathlib import Path
 

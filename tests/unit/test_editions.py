@@ -1,4 +1,4 @@
-"""Editions of an application: the code of one moment, which runs whatever becomes of its files."""
+"""Editions of an application: a copy of its code, which runs even if the files change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def taken(folder: Path, before: Edition | None = None) -> Edition:
     return edition
 
 
-def test_an_edition_runs_as_it_was_when_it_was_taken_also_without_its_files(folder: Path) -> None:
+def test_an_edition_runs_the_code_that_it_copied_also_without_the_files(folder: Path) -> None:
     first = taken(folder).write(folder / "1")
     (folder / "edition_rule.py").write_text("NAME = 'second'\n")
     second = taken(folder, Edition.read(Path(first))).write(folder / "2")
@@ -52,7 +52,7 @@ def test_an_edition_runs_as_it_was_when_it_was_taken_also_without_its_files(fold
     assert load(second) is load(second)
 
 
-def test_what_was_saved_within_one_second_and_has_the_same_size_is_other_code(folder: Path) -> None:
+def test_a_change_within_a_second_and_of_equal_size_is_noticed(folder: Path) -> None:
     first = taken(folder)
     (folder / "edition_rule.py").write_text("NAME = 'other'\n")
     assert taken(folder, first).load().name == "other"
@@ -79,7 +79,7 @@ def test_a_traceback_names_the_file(folder: Path) -> None:
     assert code == str(folder / "app.py")
 
 
-def test_after_an_error_the_modules_of_the_edition_before_are_there_again(folder: Path) -> None:
+def test_after_an_error_the_modules_of_the_previous_edition_are_restored(folder: Path) -> None:
     first = taken(folder)
     before, finders = {name: sys.modules[name] for name in first.modules}, list(sys.meta_path)
     (folder / "edition_rule.py").write_text("NAME = \n")
@@ -91,15 +91,15 @@ def test_after_an_error_the_modules_of_the_edition_before_are_there_again(folder
     assert sys.meta_path == finders
 
 
-def test_a_file_that_is_gone_is_named(folder: Path) -> None:
+def test_a_missing_application_file_is_named(folder: Path) -> None:
     first = taken(folder)
     (folder / "app.py").unlink()
     with pytest.raises(ApplicationError, match=r"app\.py'?: there is no such file"):
         taken(folder, first)
 
 
-def test_an_edition_that_is_gone_is_named(folder: Path) -> None:
-    """Not as an OSError, which would end a daemon of Spark's before it serves."""
+def test_a_missing_edition_is_named(folder: Path) -> None:
+    """Not an OSError, which would end Spark's daemon before it serves."""
     gone = taken(folder).write(folder / "1")
     Path(gone).unlink()
     with pytest.raises(ApplicationError, match=r"1\.edition': there is no such file"):

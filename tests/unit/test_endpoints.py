@@ -103,7 +103,7 @@ def test_snapshots_are_in_redis_or_below_a_url(text: str, expected: str) -> None
         ("s3:///folder", "expected s3://bucket/folder"),
         ("file://folder/x", "expected a folder from the root on"),
         ("file:///", "expected a folder from the root on"),
-        ("redis://127.0.0.1/0", "BETTONG_REDIS says"),
+        ("redis://127.0.0.1/0", "BETTONG_REDIS has its address"),
         ("http://127.0.0.1:9000/bucket", "AWS_ENDPOINT_URL"),
         ("s3://id:secret@bucket/folder", "expected no password"),
     ],

@@ -1,4 +1,4 @@
-"""Results in files: the bytes of a run without crashes, whatever happened; and clear words when that cannot be."""
+"""Results in files have the bytes of a run without crashes, or the error says why that is impossible."""
 
 import json
 import os
@@ -30,7 +30,7 @@ INPUTS = {each.sink: SinkInput(each.sink, each.topic, each.messages) for each in
 
 
 class OpenedFiles:
-    """A connector that is open, and how far it is."""
+    """An open connector, and its progress."""
 
     def __init__(self, folder: Path, *, application: str = "app", beginning: int = 0) -> None:
         self.now_s = 0.0
@@ -68,7 +68,7 @@ def record(key: SinkPartition, offset: int, message: bytes) -> SinkRecord[bytes]
 
 
 def content(log: dict[SinkPartition, list[bytes]], key: SinkPartition) -> bytes:
-    """What stands in the file of a partition when all of its log was delivered."""
+    """The content of a partition's file when its whole log was delivered."""
     found = [record(key, offset, message).content() for offset, message in enumerate(log[key])]
     return FORMATS[key[0]].content([message for each in found if each for message in each.messages])
 
@@ -82,7 +82,7 @@ def opened(folder: Path, beginning: int = 0) -> OpenedFiles:
 
 
 def filled(folder: Path, messages: int = 3) -> Path:
-    """A folder with so many messages in partition 0 of `raw`; returns the file."""
+    """Delivers this many messages to partition 0 of `raw`; returns the file."""
     one = opened(folder)
     for offset in range(messages):
         one.deliver(SinkPartition("raw", 0), offset, b"<%d>" % offset)
@@ -245,13 +245,13 @@ def test_a_file_shorter_than_its_position_is_refused_with_its_name_and_a_remedy(
         opened(tmp_path)
 
 
-def test_a_file_that_is_gone_is_refused_like_a_short_one(tmp_path: Path) -> None:
+def test_a_missing_result_file_is_refused_as_a_short_one(tmp_path: Path) -> None:
     filled(tmp_path).unlink()
     with pytest.raises(PositionError, match="has 0 bytes, but 9 were delivered"):
         opened(tmp_path)
 
 
-def test_results_without_a_position_are_refused_rather_than_cut(tmp_path: Path) -> None:
+def test_results_without_a_position_are_refused_and_not_truncated(tmp_path: Path) -> None:
     path = filled(tmp_path)
     path.with_suffix(".position").unlink()
     with pytest.raises(PositionError, match=r"00000.bin has no 00000.position beside it"):
@@ -279,7 +279,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
         opened(tmp_path / "file")
 
 
-def test_a_full_disk_is_reported_and_what_was_saved_before_stays_right(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_saved_results_stay_intact(tmp_path: Path) -> None:
     path = filled(tmp_path)
     one = opened(tmp_path)
     file = one.connector._files[SinkPartition("raw", 0)]

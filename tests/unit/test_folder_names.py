@@ -1,4 +1,4 @@
-"""Names of folders after fields: safe, and no two alike."""
+"""Folders named after fields: the names are safe and unique."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -59,7 +59,7 @@ def test_folders_are_named_after_values(values: dict[str, Any], expected: str) -
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
-def test_no_text_leads_out_of_its_folder_and_none_is_taken_for_another(one: str, other: str) -> None:
+def test_no_text_escapes_from_its_folder_or_shares_another_ones(one: str, other: str) -> None:
     found = folder(text=one, perhaps=other)
     assert found.count("/") == 1
     assert "\x00" not in found
@@ -67,7 +67,7 @@ def test_no_text_leads_out_of_its_folder_and_none_is_taken_for_another(one: str,
     assert (folder(text=one) == folder(text=other)) == (one == other)
 
 
-def test_a_name_as_long_as_a_file_system_takes_is_no_fault(tmp_path: Path) -> None:
+def test_a_name_of_the_maximum_length_is_accepted(tmp_path: Path) -> None:
     longest = folder(text="n" * (NAME_BYTES_MAX - len("text=")))
     (tmp_path / longest).mkdir()
     assert name_fault(longest) is None

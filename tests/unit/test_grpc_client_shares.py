@@ -1,4 +1,4 @@
-"""One client cannot have all of the long calls."""
+"""One client cannot occupy all long calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bytes that are no request are refused in a sentence, over real connections to a small server."""
+"""Bytes that are no request are refused with a reason, over real connections to a small server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def raw(method: str, data: bytes) -> Call:
 
 
 @pytest.mark.parametrize("guarded", [False, True])
-def test_what_is_no_request_is_refused_in_a_sentence_and_without_a_traceback(
+def test_bytes_that_are_no_request_are_refused_with_a_reason_and_without_a_traceback(
     guarded: bool,  # noqa: FBT001 - a parameter of pytest
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -72,7 +72,7 @@ def test_what_is_no_request_is_refused_in_a_sentence_and_without_a_traceback(
                     assert f"{len(data)} bytes that are no request of this method" in text
             assert (await asyncio.to_thread(subscription("rejected"), address, credentials)) is not None
             assert (await asyncio.to_thread(sources, address, credentials)) is not None
-            # An answer of the health service: no such service, for it was told of none.
+            # The health service knows no service.
             assert await asyncio.to_thread(healthy, address, credentials) is not None
 
     run(scene())

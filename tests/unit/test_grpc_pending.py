@@ -1,4 +1,4 @@
-"""How many requests may be under way that have not come whole, and who goes when there are too many."""
+"""How many incomplete requests there may be, and which connection is closed when there are too many."""
 
 from contextlib import ExitStack
 
@@ -10,7 +10,7 @@ def begun(one: PendingRequests, stack: ExitStack, peer: str, count: int = 1) -> 
         stack.enter_context(one.pending(peer))
 
 
-def test_a_connection_has_its_part_of_them_and_gets_it_back() -> None:
+def test_a_connection_may_have_so_many_incomplete_requests_and_no_more() -> None:
     one = PendingRequests()
     with ExitStack() as stack:
         begun(one, stack, "a", REQUESTS_PER_CONNECTION_MAX - 1)
@@ -22,7 +22,7 @@ def test_a_connection_has_its_part_of_them_and_gets_it_back() -> None:
     assert not one.is_full_for("a")
 
 
-def test_the_first_request_of_a_connection_is_never_refused_and_who_has_most_goes_for_it() -> None:
+def test_the_first_request_of_a_connection_is_admitted_and_the_largest_connection_closed() -> None:
     one = PendingRequests()
     with ExitStack() as stack:
         begun(one, stack, "few", REQUESTS_MAX - REQUESTS_PER_CONNECTION_MAX)
@@ -34,7 +34,7 @@ def test_the_first_request_of_a_connection_is_never_refused_and_who_has_most_goe
         assert one.peer_to_close() is None
 
 
-def test_of_connections_with_as_many_the_oldest_goes() -> None:
+def test_of_equal_connections_the_oldest_is_closed() -> None:
     one = PendingRequests()
     with ExitStack() as stack:
         for number in range(REQUESTS_MAX + 1):

@@ -1,4 +1,4 @@
-"""What has come in part, told by what the system received and what was delivered."""
+"""Bytes of partly received messages, by the bytes that the system received and those delivered."""
 
 from collections.abc import Mapping
 
@@ -21,20 +21,20 @@ def receiving(*peers: str, connection_bytes_max: int = 12_000_000) -> Receiving:
 
 
 def look(one: Receiving, received: Mapping[str, int]) -> dict[str, Excess]:
-    """While nothing is delivered."""
+    """The connections to close, with no delivery meanwhile."""
     return one.connections_to_close(lambda: received)
 
 
-def test_few_sessions_need_no_check() -> None:
+def test_few_sessions_need_no_polling() -> None:
     one = receiving(A, B)
-    assert not one.crowded.is_set()
+    assert not one.may_exceed_bounds.is_set()
     one.opened(C)
-    assert one.crowded.is_set()
+    assert one.may_exceed_bounds.is_set()
     one.closed(A)
-    assert not one.crowded.is_set()
+    assert not one.may_exceed_bounds.is_set()
 
 
-def test_what_was_delivered_is_not_held() -> None:
+def test_delivered_bytes_do_not_count() -> None:
     one = receiving(A, B, C)
     received = dict.fromkeys((A, B, C), 0)
     for _ in range(100):
@@ -44,7 +44,7 @@ def test_what_was_delivered_is_not_held() -> None:
         assert look(one, received) == {}
 
 
-def test_those_that_have_sent_most_in_part_go_first_until_the_rest_is_within_the_bound() -> None:
+def test_the_connections_with_most_incomplete_bytes_are_closed_until_the_rest_is_within_the_bound() -> None:
     one = receiving(A, A, B, C)
     found = look(one, {A: 8_000_000, B: 4_000_000, C: 4_000_000})
     assert list(found) == [A]
@@ -52,7 +52,7 @@ def test_those_that_have_sent_most_in_part_go_first_until_the_rest_is_within_the
     assert found[A].bound == ALL
 
 
-def test_small_messages_bank_nothing_against_a_half_sent_one() -> None:
+def test_small_messages_do_not_offset_an_incomplete_one() -> None:
     one = receiving(A, A, A, B)
     received = 0
     for _ in range(50):
@@ -63,7 +63,7 @@ def test_small_messages_bank_nothing_against_a_half_sent_one() -> None:
     assert list(look(one, {A: received + 13_000_000, B: 0})) == [A]
 
 
-def test_messages_that_wait_for_the_buffer_count_beside_those_in_part() -> None:
+def test_messages_that_wait_for_the_buffer_count_with_incomplete_ones() -> None:
     one = receiving(A, B, C)
     received = {A: 4_000_000, B: 4_000_000, C: 4_500_000}
     one.delivered(A, 4_000_000)
@@ -77,7 +77,7 @@ def test_messages_that_wait_for_the_buffer_count_beside_those_in_part() -> None:
     assert look(one, received) == {}
 
 
-def test_a_session_that_ends_gives_back_what_it_had_sent_in_part() -> None:
+def test_the_incomplete_message_of_an_ended_session_does_not_count() -> None:
     one = receiving(A, B, C)
     received = {A: 4_900_000, B: 4_900_000, C: 1000}
     assert look(one, received) == {}
@@ -86,7 +86,7 @@ def test_a_session_that_ends_gives_back_what_it_had_sent_in_part() -> None:
     assert look(one, received | {A: received[A] + 1000, C: 4_900_000}) == {}
 
 
-def test_a_connection_that_is_gone_is_forgotten_and_what_the_system_does_not_tell_is_nothing() -> None:
+def test_a_closed_connection_is_forgotten_and_an_uncounted_one_holds_nothing() -> None:
     one = receiving(A, B, C)
     assert look(one, {}) == {}
     for peer in (A, B, C):
@@ -95,14 +95,14 @@ def test_a_connection_that_is_gone_is_forgotten_and_what_the_system_does_not_tel
     assert not one._connections
 
 
-def test_one_connection_is_closed_for_its_own_part_while_all_is_within_the_bound() -> None:
+def test_a_connection_is_closed_at_its_own_bound_while_the_total_is_within_the_other() -> None:
     one = receiving(A, A, A, B, connection_bytes_max=10_500_000)
     received = {A: 10_400_000, B: 1_000_000}
     assert look(one, received) == {}
     assert look(one, received | {A: 10_900_000}) == {A: Excess(10_900_000 - 2 * 256, EACH)}
 
 
-def test_messages_of_one_connection_that_wait_count_for_its_part() -> None:
+def test_waiting_messages_count_for_the_bound_of_their_connection() -> None:
     one = receiving(A, A, A, connection_bytes_max=10_500_000)
     one.delivered(A, 4_000_000)
     received = {A: 4_000_000 + 7_000_000}
@@ -120,22 +120,22 @@ def test_a_connection_may_hold_two_of_the_largest_messages_whatever_the_setting(
     assert list(look(several, {A: 3 * MESSAGE})) == [A]
 
 
-def test_sessions_that_together_could_exceed_the_part_of_their_connection_are_looked_at() -> None:
+def test_sessions_that_together_could_exceed_the_bound_of_their_connection_are_polled() -> None:
     one = Receiving(
         of_all=Bound(100_000_000, ALL), of_connection=Bound(12_000_000, EACH), message_bytes_max=MESSAGE
     )
     for peer in (A, B, A, B):
         one.opened(peer)
-        assert not one.crowded.is_set()
+        assert not one.may_exceed_bounds.is_set()
     one.opened(A)
-    assert one.crowded.is_set()
+    assert one.may_exceed_bounds.is_set()
     one.closed(B)
-    assert one.crowded.is_set()
+    assert one.may_exceed_bounds.is_set()
     one.closed(A)
-    assert not one.crowded.is_set()
+    assert not one.may_exceed_bounds.is_set()
 
 
-def test_what_is_delivered_while_the_system_is_asked_is_never_taken_for_a_part() -> None:
+def test_messages_delivered_during_a_poll_are_never_counted_as_incomplete() -> None:
     one = receiving(A, B, C)
     received = dict.fromkeys((A, B, C), 0)
 
@@ -151,7 +151,7 @@ def test_what_is_delivered_while_the_system_is_asked_is_never_taken_for_a_part()
     assert look(one, received | {A: received[A] + 4_900_000}) == {}
 
 
-def test_what_came_and_was_delivered_while_the_system_is_asked_is_no_part() -> None:
+def test_messages_received_and_delivered_during_a_poll_are_not_incomplete() -> None:
     one = receiving(A, B, C)
     received = dict.fromkeys((A, B, C), 0)
 

@@ -1,4 +1,4 @@
-"""Who speaks TLS with whom: certificates of servers and clients, over real connections to a small server."""
+"""TLS between clients and servers, by their certificates, over real connections to a small server."""
 
 import asyncio
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_tls_is_spoken_and_plaintext_is_refused(authority: Authority, server: Pa
                 assert code is grpc.StatusCode.UNAVAILABLE
                 text, hopeless = Credentials().complaint(details)
                 assert "set BETTONG_CLIENT_CA" in text
-                assert not hopeless  # a server that ends hangs up, too
+                assert not hopeless  # a stopping server disconnects, too
 
     run(scene())
 
@@ -151,7 +151,7 @@ def test_files_that_are_wrong_are_all_reported_at_the_start(
         ({**of(server), "tls_key": authority.issue(name="other").key}, ["key values mismatch"]),
         (
             {**of(server), "tls_key": tmp_path / "none", "tls_clients": garbage, "tokens": garbage},
-            ["No such file", "BETTONG_TLS_CLIENTS", "BETTONG_TOKENS", "no TOML"],
+            ["No such file", "BETTONG_TLS_CLIENTS", "BETTONG_TOKENS", "not TOML"],
         ),
         ({"tokens": tmp_path}, ["BETTONG_TOKENS: cannot read"]),
     ):

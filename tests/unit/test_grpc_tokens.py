@@ -1,4 +1,4 @@
-"""Who may call what by a token, over real connections to a small server."""
+"""Which calls a token permits, over real connections to a small server."""
 
 import asyncio
 from dataclasses import replace
@@ -54,7 +54,7 @@ def tokens(tmp_path: Path) -> Path:
 
 
 def rewrite(path: Path, text: str) -> None:
-    """As an operator does, in the middle of a scene."""
+    """Replaces the file, as an operator does."""
     path.write_text(text)
 
 
@@ -81,7 +81,7 @@ def test_no_token_and_a_wrong_one_are_refused_on_every_method(tokens: Path) -> N
         async with served({"tokens": tokens}) as address:
             for call in (sources, session(hello("orders", "feed-1")), session(), subscription("rejected")):
                 for credentials, what in (
-                    (Credentials(), "no token was shown"),
+                    (Credentials(), "no token was sent"),
                     (Credentials(token="wrong"), "this token is not known here"),  # noqa: S106 - of this test
                     (Credentials(token="x" * 4000), "this token is not known here"),
                     (Credentials(token=digest(TOKEN)), "this token is not known here"),
@@ -149,7 +149,7 @@ def test_a_method_that_no_rule_names_is_refused(tokens: Path) -> None:
     run(scene())
 
 
-def test_a_token_that_is_taken_away_ends_what_goes_on_by_it(tokens: Path) -> None:
+def test_a_revoked_token_ends_its_calls(tokens: Path) -> None:
     async def scene() -> None:
         async with served({"tokens": tokens}) as address:
             shown = Credentials(token=TOKEN)
@@ -158,9 +158,9 @@ def test_a_token_that_is_taken_away_ends_what_goes_on_by_it(tokens: Path) -> Non
                 call: Any = SubscribeServiceStub(channel).Subscribe(request, metadata=shown.metadata(address))
                 await asyncio.to_thread(next, call)
                 with capture_logs() as lines:
-                    rewrite(tokens, "[feed")  # in the middle of a change: what was there stays
+                    rewrite(tokens, "[feed")  # a file being written: the previous content stays in use
                     await asyncio.to_thread(eventually, lambda: bool(lines))
-                    assert "no TOML" in lines[0]["reason"]
+                    assert "not TOML" in lines[0]["reason"]
                     assert call.is_active()
                 rewrite(tokens, TOKENS.replace('"rejected"', ""))
                 await asyncio.to_thread(eventually, lambda: not call.is_active())

@@ -1,4 +1,4 @@
-"""Requests that have come whole: their bytes have a bound by method, and no call holds them while it lasts."""
+"""Complete requests: their size is limited by method, and no call keeps them in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LASTING = "/test.Lasting/Wait"
 
 
 def of_bytes(method: str, size: int) -> Call:
-    """A call whose request has so many bytes, of a name."""
+    """A call whose request has a name of this many bytes."""
     request = health_pb2.HealthCheckRequest(service="x" * (size - 3)).SerializeToString()
     assert len(request) == size
 
@@ -69,7 +69,7 @@ def test_a_request_that_is_larger_than_its_method_needs_is_refused_with_the_boun
     run(scene())
 
 
-def test_a_request_of_as_many_bytes_as_its_method_may_have_is_taken() -> None:
+def test_a_request_of_the_maximum_size_is_accepted() -> None:
     async def scene() -> None:
         async with served({}) as address:
             call = subscription("x" * (REQUEST_BYTES_MAX["/bettong.v1.SubscribeService/Subscribe"] - 3))
@@ -78,7 +78,7 @@ def test_a_request_of_as_many_bytes_as_its_method_may_have_is_taken() -> None:
     run(scene())
 
 
-def test_health_is_not_watched_so_strangers_hold_no_calls() -> None:
+def test_health_cannot_be_watched_so_strangers_occupy_no_calls() -> None:
     def watch(address: str, credentials: Credentials) -> object:
         with credentials.channel(address) as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
@@ -95,7 +95,7 @@ def test_health_is_not_watched_so_strangers_hold_no_calls() -> None:
 
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("streaming", [False, True])
-def test_nothing_before_a_call_that_lasts_holds_its_request(
+def test_a_long_call_does_not_keep_its_request_in_memory(
     guarded: bool,  # noqa: FBT001 - a parameter of pytest
     streaming: bool,  # noqa: FBT001
     tmp_path: Path,

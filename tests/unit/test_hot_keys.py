@@ -239,7 +239,7 @@ def test_a_key_with_twice_what_a_partition_would_have_is_named_with_what_to_do()
     assert (found.id, found.key, found.fair) == (PartitionId("spreads", 0), "ACME", 0.25)
     assert found.share == pytest.approx(0.72, abs=0.001)
     assert found.text.startswith(
-        "spreads/0: key 'ACME' has 72% of the messages of its stage, where a partition would have 25%; all of a key is"
+        "spreads/0: key 'ACME' has 72% of the messages of its stage, an even share per partition is 25%; a key is"
     )
     assert "`local`" in found.text
 

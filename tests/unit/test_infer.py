@@ -334,9 +334,9 @@ def test_the_command_says_how_many_rows_it_read(kind: str, infer: Callable[..., 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["-"], "- has no ending that tells the format"),
-        (["nothing.jsonl"], "'nothing.jsonl' is no file"),
-        (["-", "--format", "json", "--name", "class"], "--name 'class' is no name of a class"),
+        (["-"], "- has no file ending"),
+        (["nothing.jsonl"], "'nothing.jsonl' is not a file"),
+        (["-", "--format", "json", "--name", "class"], "--name 'class' is not a class name"),
     ],
 )
 def test_a_wrong_call_is_told(arguments: list[str], reason: str, infer: Callable[..., Any]) -> None:

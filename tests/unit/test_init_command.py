@@ -99,5 +99,5 @@ def test_a_name_that_no_package_or_release_could_have_is_refused(
 def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "app.py").write_text("mine")
     assert init("pay-totals") == LocalError.exit_code
-    assert "pay-totals is here already" in capsys.readouterr().err
+    assert "pay-totals exists already" in capsys.readouterr().err
     assert (project / "app.py").read_text() == "mine"

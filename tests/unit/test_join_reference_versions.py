@@ -265,7 +265,7 @@ def failing() -> Any:
         (
             taking_spark,
             [],
-            "load\\(\\) takes Spark's session, and there is none here; give its table as the first",
+            "load\\(\\) takes Spark's session, which tests do not have; give its table as the first",
         ),
         (prices, [Reference("prices", [])], "unknown join_reference 'prices'; the application has 'priced'"),
         (

@@ -1,4 +1,4 @@
-"""Cached kernels: loaded when nothing has changed, compiled again when anything has."""
+"""Cached kernels are loaded if nothing has changed, and compiled again if anything has."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Number:
 
 
 def run(folder: Path, **changes: Any) -> tuple[int, int]:
-    """The result in a process of its own, and how many kernel files the cache then has."""
+    """The result in a new process, and the number of kernel files in the cache afterwards."""
     path = folder / "app.py"
     path.write_text(APPLICATION.format(**(PLAIN | changes)))
     return run_file(path, folder / "cache")

@@ -35,7 +35,7 @@ def test_files_that_others_may_have_written_are_removed(tmp_path: Path) -> None:
     assert not deep.exists()
 
 
-def test_a_folder_that_others_could_exchange_is_not_used(tmp_path: Path) -> None:
+def test_a_folder_that_others_could_replace_is_not_used(tmp_path: Path) -> None:
     above = tmp_path / "open"
     above.mkdir()
     folder = above / "kernels"
@@ -57,7 +57,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_another_users_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked as if we were another one: only root could give a folder away."""
+    """Pretends to be another user, because only root could change a folder's owner."""
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     reported: list[str] = []

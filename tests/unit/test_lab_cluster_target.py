@@ -137,7 +137,7 @@ def test_a_release_that_does_not_get_ready_is_removed_and_its_pods_last_words_ar
         deployed(tmp_path, KubernetesTable(ready_s_max=0.1)),
     ):
         pytest.fail("it runs")
-    assert "starts again and again, 2 restarts, exit code 3; its last words: it broke" in str(raised.value)
+    assert "keeps crashing, 2 restarts, exit code 3; last output: it broke" in str(raised.value)
     assert "lab-bettong-worker-0 said: it begins | no money left" in str(raised.value)
     assert is_removed(api, helm)
 

@@ -206,7 +206,7 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
         ),
         (RUN + STEP + '[[faults]]\nkind = "cut"\nat_s = [1]\n', r"faults\[0\]"),
         (RUN + 'messages = 1\n[[faults]]\nkind = "wipe"\nat_s = [1]\n', "faults come at times of a run"),
-        ("name = ", "is no TOML"),
+        ("name = ", "is not TOML"),
     ],
 )
 def test_a_run_file_that_is_wrong_is_named_with_all_its_faults(text: str, says: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The parts of a latency: stamped beside records, divided so that they add up, counted, and shown."""
+"""The parts of a latency: stamped in headers of records, split so that they add up, counted, and shown."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from bettong_processor.resident.active_partition import ActivePartition, OutputB
 from bettong_processor.stamping import StampedOutput
 from bettong_receiver.delivery.connector import FrameMessages
 from bettong_receiver.delivery.observations import DeliveryObserver
-from bettong_receiver.latency_parts import PartedLatency, divided
+from bettong_receiver.latency_parts import PartedLatency, split_parts
 from tests.samples.worker import Reading, data, meters, worker
 from tests.unit.test_receiver_delivery import Delivered
 
@@ -59,7 +59,7 @@ def record(parted: PartedLatency, moments: Moments, messages: int = 1) -> None:
 
 
 def at(*waits_ms: float) -> Moments:
-    """Six moments, so many milliseconds apart."""
+    """Splits six times that are the given milliseconds apart."""
     moments = [T_NS]
     for wait_ms in waits_ms:
         moments.append(moments[-1] + round(wait_ms * MS))
@@ -68,7 +68,7 @@ def at(*waits_ms: float) -> Moments:
 
 def parts_of(moments: Moments) -> list[float]:
     """In ms."""
-    return [each / MS for each in divided(np.array([moments], np.int64))[0].tolist()]
+    return [each / MS for each in split_parts(np.array([moments], np.int64))[0].tolist()]
 
 
 def sums_s(found: dict[str, Any], sink: str) -> list[float]:
@@ -82,7 +82,7 @@ def test_the_parts_are_the_times_between_the_moments() -> None:
 
 @given(st.lists(TIMES, min_size=6, max_size=6))
 def test_parts_are_never_negative_and_add_up_whatever_the_clocks_say(moments: list[int]) -> None:
-    parts = divided(np.array([moments], np.int64))[0].tolist()
+    parts = split_parts(np.array([moments], np.int64))[0].tolist()
     assert min(parts) >= 0
     assert sum(parts) == min(max(0, moments[-1] - moments[0]), HOUR_NS)
 
@@ -90,7 +90,7 @@ def test_parts_are_never_negative_and_add_up_whatever_the_clocks_say(moments: li
 @given(st.lists(st.integers(0, HOUR_NS // 5), min_size=5, max_size=5))
 def test_moments_in_order_are_left_as_they_are(waits_ns: list[int]) -> None:
     moments = np.cumsum([T_NS, *waits_ns])
-    assert divided(moments[np.newaxis, :])[0].tolist() == waits_ns
+    assert split_parts(moments[np.newaxis, :])[0].tolist() == waits_ns
 
 
 def test_what_a_clock_that_is_behind_takes_from_one_part_its_neighbour_has() -> None:
@@ -139,7 +139,7 @@ def test_no_bytes_beside_a_record_end_a_receiver_and_parts_add_up_all_the_same(
 
 
 class Put:
-    """A LogWriter's place: what was appended, and beside it."""
+    """Stands for a LogWriter: records the values appended, and their headers."""
 
     def __init__(self) -> None:
         self.records: list[tuple[TopicPartition, bytes, bytes]] = []
@@ -159,7 +159,7 @@ class Put:
 
 
 def put_out(stage: int, values: Sequence[bytes], times: bytes) -> Put:
-    """What a new worker of a stage puts out, of records with these times."""
+    """The output of a new worker of a stage, for records with these times."""
     put = Put()
     own = worker(program(meters().stages[stage], compiled=False))
     log = TopicPartition(stage_topic("meters", own.id.stage), 0)
@@ -204,7 +204,7 @@ def test_micro_batches_hand_on_the_stamps_of_each_record() -> None:
 
 
 def result(offset: int, moments: Moments, messages: int = 1, *, with_times: bool = True) -> Record:
-    """A record of sink raw, as a worker puts it out."""
+    """A record of sink raw, as a worker writes it."""
     value = encode(
         Frame(
             origin=Origin("raw/notes-in/0"),
@@ -221,7 +221,7 @@ def result(offset: int, moments: Moments, messages: int = 1, *, with_times: bool
 
 
 class Clocks:
-    """Of a receiver: both go on by a millisecond each time they are asked."""
+    """The clocks of a receiver: both advance by a millisecond at each call."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -236,7 +236,7 @@ class Clocks:
 
 
 def delivered(tmp_path: Path, records: Sequence[Record]) -> dict[str, Any]:
-    """What is reported of a delivery of these, each alone."""
+    """The metrics after delivering each of these separately."""
     one, clocks = Delivered(tmp_path), Clocks()
     one.observer = DeliveryObserver(["raw", "notes", "dead-letters"], clock_ns=clocks.now_ns)
     one.delivery._on_delivered = one.observer.observe
@@ -370,4 +370,4 @@ def test_a_record_with_a_header_whose_name_is_no_text_is_read_without_times(erro
         def headers(self) -> None:
             raise error
 
-    assert reader._beside(cast("Any", External())) == (b"", b"")
+    assert reader._headers_of(cast("Any", External())) == (b"", b"")

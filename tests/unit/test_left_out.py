@@ -35,8 +35,8 @@ def test_status_shows_it_for_ten_minutes_and_the_exit_code_is_as_before() -> Non
         answers = DeploymentAnswers(partitions={PartitionId("in", 2): shown(record, now_s)})
         found = inspection("meters", [], answers)
         assert found.goes_on
-        return [line for line in summary(found.overview) if "left out" in line]
+        return [line for line in summary(found.overview) if "recently skipped" in line]
 
     (line,) = lines(1599)
-    assert line.endswith("left out of late what killed workers[/yellow]: in/2: offset 12, index 3")
+    assert line.endswith("recently skipped what killed workers[/yellow]: in/2: offset 12, index 3")
     assert lines(1601) == []

@@ -1,4 +1,4 @@
-"""What Prometheus reads: the metrics that were written last, by their names, and nothing else."""
+"""Prometheus reads the metrics that were last written, under their names, and nothing else."""
 
 import re
 from collections.abc import Mapping
@@ -146,10 +146,10 @@ def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
     assert len(names) == len(set(names))
     reported_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
     left_out = {each for each in metrics.ALL if each.unit == "text"}
-    left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # nobody could add them up
+    left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # cannot be aggregated
     left_out |= {metrics.EVENT_PROGRESS}  # an origin is no label; WATERMARK
     left_out |= {metrics.LATENCY_PERCENTILES}  # nor these; LATENCY
-    left_out |= {CLIENTS, SUBSCRIBERS}  # who comes and goes is no label; WITHOUT_CREDIT, STALLED_SUBSCRIBERS
+    left_out |= {CLIENTS, SUBSCRIBERS}  # clients are no labels; WITHOUT_CREDIT, STALLED_SUBSCRIBERS
     left_out |= {metrics.HOT_KEYS, metrics.LATENCY_PARTS}  # a key is no label; HOT_KEY_SHARE, LATENCY_PART
     assert reported_metrics | left_out == set(metrics.ALL), "every other number is served"
     assert reported_metrics & left_out == {metrics.SERVICE, metrics.STATE}

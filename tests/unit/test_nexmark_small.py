@@ -22,7 +22,7 @@ from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.testing import clock, run
 from bettong.testing.running import ReadyApplication
-from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, read_placed
+from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, read_folder_lines
 from bettong_receiver.progress import SinkPartition
 from generator import BEGIN_NS
 from model import Auction, Bid, Person
@@ -242,7 +242,7 @@ def deliver(app: Application, results: list[Any], folder: Path) -> None:
         schema=schema.fingerprint,
         columns=columns,
     )
-    placed = read_placed(schema, sink.to.fields)(frame)
+    placed = read_folder_lines(schema, sink.to.fields)(frame)
     with closing(
         PartitionedFilesConnector(folder, application="app", sink="notes", monotonic_s=lambda: 0.0)
     ) as connector:

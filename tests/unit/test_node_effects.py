@@ -162,7 +162,7 @@ def test_what_another_has_set_stays(bench: Bench) -> None:
     reported = bench.run(**LITTLE)[SWAPPINESS]
     assert (reported.state, reported.why) == (
         State.EXTERNAL,
-        "set by another since: it was 60 before us, 1 by us",
+        "changed by another process: the old value was 60, the tuner wrote 1",
     )
     assert bench.run(Mode.REVERT)[SWAPPINESS].state is State.EXTERNAL
     bench.die()
@@ -241,9 +241,9 @@ def test_a_sysctl_that_refuses_has_failed_and_is_tried_again(bench: Bench) -> No
 def test_fewer_huge_pages_than_wanted_are_ours_all_the_same(bench: Bench) -> None:
     bench.node.makes[HUGEPAGES] = "40"
     reported = bench.run(hugepages_2m=64)[HUGEPAGES]
-    assert (reported.state, reported.why) == (State.TUNED, "the kernel made 40 of 64")
+    assert (reported.state, reported.why) == (State.TUNED, "the kernel changed 64 to 40")
     bench.node.written.clear()
-    assert bench.run(hugepages_2m=64)[HUGEPAGES].why == "as near to 64 as the kernel goes"
+    assert bench.run(hugepages_2m=64)[HUGEPAGES].why == "as close to 64 as the kernel allows"
     assert bench.node.written == []
     bench.node.makes.clear()
     bench.run(Mode.REVERT)
@@ -259,7 +259,7 @@ def test_a_count_that_another_sets_is_not_taken_for_one_that_was_granted_in_part
 def test_a_value_that_the_kernel_takes_and_drops_has_failed(bench: Bench) -> None:
     bench.node.makes[SOMAXCONN] = "4096"
     reported = bench.run(sysctls={"net.core.somaxconn": "9"})[SOMAXCONN]
-    assert (reported.state, reported.why) == (State.FAILED, "the kernel took 9 and kept 4096")
+    assert (reported.state, reported.why) == (State.FAILED, "the kernel accepted 9 but kept 4096")
 
 
 def test_a_thread_that_is_gone_is_forgotten(bench: Bench) -> None:
@@ -267,7 +267,7 @@ def test_a_thread_that_is_gone_is_forgotten(bench: Bench) -> None:
     stat = bench.node.text("proc/70/task/71/stat")
     bench.node.put("proc/70/task/71/stat", stat.replace(" 9000 ", " 9999 "))  # its number, given again
     reported = bench.run(Mode.REVERT)[THREAD]
-    assert (reported.state, reported.why) == (State.REVERTED, "it is gone")
+    assert (reported.state, reported.why) == (State.REVERTED, "it no longer exists")
     assert bench.node.text("proc/70/task/71/stat").split()[-3:-1] == ["5", "1"]
 
 

@@ -1,4 +1,4 @@
-"""The life of a tuner, what it reports, and its command line, on a fake tree."""
+"""The life cycle of a tuner, its reports, and its command line, on a fake tree."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ WANTED = {"vm.swappiness": "1", "vm.not_there": "1"}
 
 
 class RecordedNode:
-    """Keeps what is reported to it; away at first when it is to be. The real one is met by tests/kubernetes."""
+    """Keeps reports; fails at first if told to. tests/kubernetes tests the real one."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
@@ -93,8 +93,8 @@ def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
     )
     assert node.text(SWAPPINESS) == "60"
     during, after = [line for line in caplog.messages if line.startswith("away; ")]
-    assert during == "away; tried again at the next pass"
-    assert after == "away; not tried again: the annotation may be of before"
+    assert during == "away; retried at the next pass"
+    assert after == "away; not retried: the annotation may be out of date"
     assert reported.texts == []
 
 
@@ -147,7 +147,7 @@ def test_the_command_plans_tunes_once_and_sets_back(
     code, reported = run(tmp_path, "--mode", "apply", "--once")
     assert (code, reported.splitlines()[1].split()[-1]) == (0, "tuned")
     assert node.text(SWAPPINESS) == "1"
-    assert "would set back" in run(tmp_path, "--mode", "revert", "plan")[1]
+    assert "would restore" in run(tmp_path, "--mode", "revert", "plan")[1]
     assert run(tmp_path, "--mode", "revert", "--once")[0] == 0
     assert node.text(SWAPPINESS) == "60"
     node.put("proc/90/comm", "tuned")

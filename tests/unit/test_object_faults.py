@@ -1,4 +1,4 @@
-"""What the errors of file systems mean."""
+"""Errors of file systems are classified."""
 
 import errno
 
@@ -14,11 +14,11 @@ from botocore.exceptions import (
 )
 from s3fs.errors import translate_boto_error
 
-from bettong.edges.object_store.faults import complaint, is_absence, may_pass, reason_of
+from bettong.edges.object_store.faults import cause_and_remedy, is_missing_object, is_transient, reason_of
 
 
 def of_s3(code: str, status: int) -> OSError:
-    """As s3fs raises what S3 answers."""
+    """The error that s3fs raises for an answer of S3."""
     response = {
         "Error": {"Code": code, "Message": f"it says {code}"},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -45,9 +45,9 @@ def of_s3(code: str, status: int) -> OSError:
     ],
     ids=repr,
 )
-def test_servers_that_are_away_or_busy_may_answer_later(error: Exception) -> None:
-    assert may_pass(error)
-    assert "does not answer; is it reachable" in complaint(error)
+def test_errors_of_unavailable_or_busy_servers_are_transient(error: Exception) -> None:
+    assert is_transient(error)
+    assert "does not answer; is it reachable" in cause_and_remedy(error)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_servers_that_are_away_or_busy_may_answer_later(error: Exception) -> Non
     ],
     ids=repr,
 )
-def test_refusals_do_not_pass_and_say_what_to_do(error: Exception, said: str) -> None:
-    assert not may_pass(error)
-    assert said in complaint(error)
+def test_refusals_are_not_transient_and_name_the_remedy(error: Exception, said: str) -> None:
+    assert not is_transient(error)
+    assert said in cause_and_remedy(error)
 
 
 def test_a_missing_object_is_told_from_a_missing_bucket() -> None:
     missing = [FileNotFoundError("a/b"), of_s3("NoSuchKey", 404), of_s3("404", 404)]
-    assert all(isinstance(each, FileNotFoundError) and is_absence(each) for each in missing)
+    assert all(isinstance(each, FileNotFoundError) and is_missing_object(each) for each in missing)
     bucket = of_s3("NoSuchBucket", 404)
     assert isinstance(bucket, FileNotFoundError)
-    assert not is_absence(bucket)
+    assert not is_missing_object(bucket)
 
 
 def test_a_reason_is_one_line_of_bounded_length_without_passwords() -> None:

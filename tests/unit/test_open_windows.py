@@ -369,7 +369,9 @@ def test_status_shows_it_in_80_columns() -> None:
 
 
 def test_status_says_so_where_nothing_goes_by_event_time_or_is_open() -> None:
-    assert shown([PartitionRow("s", 0, 0, None, 0, 0, None, None, None)], 5).startswith("nothing goes by")
+    assert shown([PartitionRow("s", 0, 0, None, 0, 0, None, None, None)], 5).startswith(
+        "no partition reports"
+    )
     assert "no window is open" in shown([row(worker(MINUTES))], at_s(0))
 
 

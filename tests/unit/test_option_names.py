@@ -1,4 +1,4 @@
-"""A connection's options, as librdkafka takes them: each that we translate is one that it knows."""
+"""Options are translated to librdkafka's: it knows each name that we produce."""
 
 import pytest
 from confluent_kafka import Consumer, Producer

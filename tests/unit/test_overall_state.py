@@ -69,9 +69,9 @@ def test_a_service_that_is_late_is_unsure_before_it_counts_as_silent_and_a_late_
     assert words[0.6] == words[1.2] not in {"Unsure", "Degraded"}
     assert (words[1.3], words[2.9], words[3.1]) == ("Unsure", "Unsure", "Degraded")
     now = moment(5, services(processor={"lag": 0}, sender={"age_s": 2.9}, receiver={"lag": 0}), two(offset=5))
-    assert overall_state(now.found, measured(now)).reason == "sender: not heard of for 2.9 s"
+    assert overall_state(now.found, measured(now)).reason == "sender: no report for 2.9 s"
     (need,) = needs(now.found, measured(now))
-    assert (need.level, need.what) == (Level.NOTICE, "sender: not heard of for 2.9 s")
+    assert (need.level, need.what) == (Level.NOTICE, "sender: no report for 2.9 s")
 
 
 def test_a_partition_that_stands_still_is_named_with_its_lag() -> None:
@@ -135,7 +135,7 @@ def test_where_the_parts_of_the_latency_are_known_the_largest_says_what_is_slowe
     found = slowest_part(measured(moment(0, live, records)))
     assert found is not None
     assert (found.kind, found.name, found.remedy) == (*slowest, "")
-    assert found.why == f"results of out take 20.0 ms in the mean from client to delivery, {share}"
+    assert found.why == f"results of out take 20.0 ms on average from client to delivery, {share}"
 
 
 def test_nothing_measured_has_no_slowest_part() -> None:
@@ -162,7 +162,7 @@ def test_many_partitions_that_stand_still_are_counted_not_listed() -> None:
     now = moment(0, services(processor={"lag": 1, **stalls}), records, waiting=dict.fromkeys(records, 1))
     found = [need.what for need in needs(now.found, measured(now))]
     assert len(found) == 4
-    assert found[-1] == "47 partitions more stand still"
+    assert found[-1] == "47 more partitions stand still"
 
 
 def test_accounts_that_do_not_add_up_need_a_person_the_first_ones_by_name() -> None:
@@ -173,7 +173,7 @@ def test_accounts_that_do_not_add_up_need_a_person_the_first_ones_by_name() -> N
     found = needs(now.found, measured(before, now), [line])
     assert {need.level for need in found} == {Level.BAD}
     assert found[0].what == f"the accounts do not add up: s, {texts[0]}"
-    assert found[-1].what == "2 differences more"
+    assert found[-1].what == "2 more differences"
 
 
 def test_a_key_that_is_too_much_for_a_partition_needs_a_person() -> None:

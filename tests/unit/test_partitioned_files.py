@@ -1,4 +1,4 @@
-"""Results in folders named after fields: the files of a run without crashes, whatever happened."""
+"""Results in folders named after fields: after any crashes the files of a run without one."""
 
 import json
 import tempfile
@@ -28,7 +28,7 @@ from bettong_receiver.connectors.partitioned_files import (
     COMMIT_INTERVAL_S,
     PartitionedFilesConnector,
     folder_of,
-    read_placed,
+    read_folder_lines,
     route,
 )
 from bettong_receiver.delivery.delivery import Delivery
@@ -42,7 +42,7 @@ from tests.samples.result_frames import Note, application, columns, rows
 PARTITIONS = 2
 BEGINNINGS = {SinkPartition("notes", partition): 0 for partition in range(PARTITIONS)}
 TOPIC = sink_topic("app", "notes")
-# Of each partition, the keys of the notes in each of its frames: the folders.
+# For each partition the keys of the notes in its frames, which name the folders.
 LOG: dict[int, list[list[str]]] = {
     0: [["a", "b", "a"], ["a"], ["c"], ["b", "b"], ["a", "d"], ["a"]],
     1: [["b"], ["a", "b"], ["e", "b"], ["b"], ["e"], ["a"]],
@@ -98,7 +98,7 @@ class Opened:
 
 @contextmanager
 def opened(folder: Path, by: str | tuple[str, ...] = "key") -> Iterator[Opened]:
-    """Closed at the end without a commit: as a kill would, but for the lock."""
+    """Closes it at the end without a commit, as a kill would, except that it releases the lock."""
     one = Opened(folder, by)
     with closing(one.delivery):
         yield one
@@ -113,12 +113,12 @@ def record(partition: int, offset: int, keys: Sequence[str]) -> Record:
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """The content of each file of results, by its path."""
+    """The content of each result file, by path."""
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.jsonl")}
 
 
 def expected(log: dict[int, list[list[str]]]) -> dict[str, str]:
-    """The files when all of a log was delivered."""
+    """The files when the whole log was delivered."""
     found: dict[str, str] = defaultdict(str)
     for partition, frames in log.items():
         for offset, keys in enumerate(frames):
@@ -128,7 +128,7 @@ def expected(log: dict[int, list[list[str]]]) -> dict[str, str]:
     return dict(found)
 
 
-def test_messages_lie_in_folders_by_their_fields_a_file_a_partition(tmp_path: Path) -> None:
+def test_messages_are_in_folders_by_their_fields_with_one_file_per_partition(tmp_path: Path) -> None:
     with opened(tmp_path, by=("key", "number")) as one:
         one.delivery.deliver([record(0, 0, ["a", "b"]), record(1, 0, ["a"])])
         one.commit()
@@ -139,7 +139,7 @@ def test_messages_lie_in_folders_by_their_fields_a_file_a_partition(tmp_path: Pa
     }
 
 
-def test_nothing_is_seen_before_a_commit_and_all_of_it_behind(tmp_path: Path) -> None:
+def test_messages_become_visible_with_their_commit(tmp_path: Path) -> None:
     with opened(tmp_path) as one:
         one.deliver(0, 0, ["a"])
         one.now_s = COMMIT_INTERVAL_S / 2
@@ -152,8 +152,8 @@ def test_nothing_is_seen_before_a_commit_and_all_of_it_behind(tmp_path: Path) ->
         assert files_of(tmp_path) == expected({0: [["a"], ["a", "b"]]})
 
 
-def test_much_that_waits_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bettong_receiver.connectors.partitioned_files._WAITING_BYTES_MAX", 100)
+def test_a_full_buffer_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong_receiver.connectors.partitioned_files._BUFFERED_BYTES_MAX", 100)
     with opened(tmp_path) as one:
         one.deliver(0, 0, ["a", "a"])
         assert files_of(tmp_path) == {}
@@ -162,7 +162,7 @@ def test_much_that_waits_is_committed_at_once(tmp_path: Path, monkeypatch: pytes
 
 
 def go_on(folder: Path, log: dict[int, list[list[str]]], *, commits: bool) -> None:
-    """Delivers from where the positions say, with a commit behind every second frame, and stops cleanly."""
+    """Delivers from the stored positions, with a commit after every second frame, and stops cleanly."""
     with opened(folder) as one:
         for offset in range(max(map(len, log.values()))):
             for partition, frames in log.items():
@@ -205,7 +205,7 @@ def test_a_kill_while_a_commit_is_undone_loses_and_repeats_nothing(
 
 
 def lengths_of(folder: Path) -> dict[str, int]:
-    """The files that a commit was about to write to."""
+    """The files that an interrupted commit was writing to."""
     path = folder / ".positions"
     found: dict[str, int] = json.loads(path.read_bytes().splitlines()[1])["lengths"] if path.exists() else {}
     return found
@@ -241,9 +241,9 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
             if kind == "commit":
                 one.commit()
             elif kind == "torn":
-                write_waiting = one.connector._write_waiting  # type: ignore[attr-defined]
-                if one.connector._waiting:  # type: ignore[attr-defined]
-                    write_waiting()
+                write_buffer = one.connector._write_buffer  # type: ignore[attr-defined]
+                if one.connector._buffer:  # type: ignore[attr-defined]
+                    write_buffer()
             if kind == "stop":
                 one.delivery.finish()
             if kind in ("crash", "stop", "torn"):
@@ -255,7 +255,7 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
         assert {path: text for path, text in files_of(folder).items() if text} == expected(log)
 
 
-def test_a_folder_that_is_over_may_be_deleted(tmp_path: Path) -> None:
+def test_a_finished_folder_may_be_deleted(tmp_path: Path) -> None:
     go_on(tmp_path, {0: [["a"], ["b"]]}, commits=True)
     for path in (tmp_path / "key=a").iterdir():
         path.unlink()
@@ -269,7 +269,7 @@ def test_a_file_that_was_deleted_in_the_middle_of_a_commit_is_not_missed(tmp_pat
         one.deliver(0, 0, ["a", "b"])
         one.commit()
         one.deliver(0, 1, ["a", "b"])
-        one.connector._write_waiting()  # type: ignore[attr-defined]
+        one.connector._write_buffer()  # type: ignore[attr-defined]
     (tmp_path / "key=a" / "00000.jsonl").unlink()
     go_on(tmp_path, {0: [["a", "b"], ["a", "b"]]}, commits=True)
     both = expected({0: [["a", "b"], ["a", "b"]]})
@@ -282,7 +282,7 @@ def test_a_file_shorter_than_the_journal_says_is_refused_with_its_name_and_a_rem
         one.deliver(0, 0, ["a"])
         one.commit()
         one.deliver(0, 1, ["a"])
-        one.connector._write_waiting()  # type: ignore[attr-defined]
+        one.connector._write_buffer()  # type: ignore[attr-defined]
     (tmp_path / "key=a" / "00000.jsonl").write_bytes(b"x")
     with pytest.raises(
         PositionError, match=r"00000.jsonl has 1 bytes, but 35 by .positions; restore .* empty it"
@@ -298,7 +298,7 @@ def test_a_damaged_journal_is_refused_with_its_name_and_a_remedy(tmp_path: Path)
         Opened(tmp_path)
 
 
-def test_a_folder_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     stranger = tmp_path / "key=a" / "00000.jsonl"
     stranger.parent.mkdir()
     stranger.write_bytes(b"mine")
@@ -334,7 +334,7 @@ def test_a_message_whose_folder_has_too_long_a_name_is_a_dead_letter_and_the_res
     }
 
 
-def test_a_disk_that_refuses_is_reported_with_what_it_refused(tmp_path: Path) -> None:
+def test_a_disk_error_is_reported_with_the_file(tmp_path: Path) -> None:
     with opened(tmp_path) as one:
         (tmp_path / "key=a").write_bytes(b"a file where the folder goes")
         one.deliver(0, 0, ["a"])
@@ -352,13 +352,13 @@ def test_arrow_reads_the_folders_back(tmp_path: Path) -> None:
     assert sorted(each["key"] for each in fragments) == sorted(keys)
 
 
-def test_a_frame_of_another_schema_is_none_of_the_sinks() -> None:
+def test_a_frame_of_another_schema_is_refused() -> None:
     other = decode(rows([b"x"], origin="notes/notes-in/0", sequence=1, previous=0))
     with pytest.raises(FrameError, match="it does not follow Note"):
-        read_placed(schema_of(Note), ["key"])(other)
+        read_folder_lines(schema_of(Note), ["key"])(other)
 
 
-def test_a_folder_that_depends_on_where_a_receiver_was_started_is_refused() -> None:
+def test_a_relative_folder_is_refused() -> None:
     assert folder_of("/data/bids", sink="s") == Path("/data/bids")
     with pytest.raises(
         SettingsError, match="sink 's': 'folder' of its connection is 'bids', expected an absolute"

@@ -206,7 +206,7 @@ def test_archives_that_cannot_be_recorded_stop_nothing(
     assert end_well(app, ["setup"], name="bettong") == 0
     output = capsys.readouterr().out
     assert "no room" in output
-    assert "going on without: `sh -c" in output
+    assert "continuing without: `sh -c" in output
     assert "ready: bettong init" in output
 
 

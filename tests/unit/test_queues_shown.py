@@ -141,7 +141,7 @@ def test_status_says_what_waits_and_who_has_it_worst() -> None:
         "ipv4:10.0.0.7:5 receiver totals 3.2 s 900,000 41",
     ):
         assert expected in lines
-    assert printed(Queues()) == "no service says what waits in it\n"
+    assert printed(Queues()) == "no service reports its queues\n"
 
 
 def test_top_says_of_a_service_and_of_a_partition_what_waits_in_it() -> None:
@@ -158,7 +158,7 @@ def test_top_says_of_a_service_and_of_a_partition_what_waits_in_it() -> None:
         "has held up since it began: 100.0 s for a sink (totals)",
     ]
     assert PARTITIONS.detail(partition_lines(seen, 0.0)[1])[3] == (
-        "frames read ahead: 100; of output that Kafka has not taken: 3"
+        "frames read ahead: 100; output that Kafka has not acknowledged: 3"
     )
     idle = services(sender={f"{queue_metrics.DECODING.name}/orders": 0, queue_metrics.CREDITS.name: 0})
     assert list(service_texts(moment(0, idle, {}).found.queues, "sender")) == [

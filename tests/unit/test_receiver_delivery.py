@@ -1,4 +1,4 @@
-"""Records in, messages out to every connector that lacks them."""
+"""A delivery passes the messages of records to every connector that lacks them."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ INPUTS = [SinkInput(each.sink, each.topic, each.messages) for each in FORMATS.va
 
 
 class Delivered:
-    """A delivery to files in folders, and what is observed of it."""
+    """A delivery to files in folders, and its observer."""
 
     def __init__(self, *folders: Path) -> None:
         def files(folder: Path) -> Callable[[], FileConnector]:
@@ -53,7 +53,7 @@ class Delivered:
 
 @contextmanager
 def delivery(*folders: Path) -> Iterator[Delivered]:
-    """Stopped cleanly at the end."""
+    """An open delivery, stopped cleanly at the end."""
     one = Delivered(*folders)
     with contextlib.closing(one.delivery):
         yield one
@@ -174,7 +174,7 @@ def test_what_is_delivered_again_to_a_second_connector_is_counted_once(tmp_path:
         assert metrics_of(both.delivery.counts())["messages"] == 1
 
 
-def test_the_progress_that_is_handed_out_does_not_move(tmp_path: Path) -> None:
+def test_the_returned_progress_is_a_copy(tmp_path: Path) -> None:
     with delivery(tmp_path) as one:
         one.delivery.deliver([raw(0, b"a")])
         before = one.delivery.progress("raw")

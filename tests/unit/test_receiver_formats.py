@@ -1,4 +1,4 @@
-"""Frames of a sink become the messages that it delivers."""
+"""Frames of a sink are read as the messages that it delivers."""
 
 import json
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ def test_a_schema_that_is_not_the_sinks_is_refused_by_its_fingerprint(sinks: dic
 
 @dataclass(frozen=True)
 class Everything:
-    """A field of each kind."""
+    """A record with a field of each kind."""
 
     integer: bettong.i64
     small: bettong.u8
@@ -137,7 +137,7 @@ def test_json_of_columns_is_that_of_each_message(messages: list[Everything]) -> 
 
 
 class Unread:
-    """Columns whose values nobody may ask for."""
+    """Columns whose values must not be read."""
 
     length = 3
 
@@ -145,6 +145,6 @@ class Unread:
         raise AssertionError(f"field {index} was read")
 
 
-def test_lines_that_nobody_asks_for_are_not_made() -> None:
+def test_json_lines_are_encoded_only_when_they_are_read() -> None:
     columns_: Any = Unread()
     assert len(JsonLines(columns_)) == 3

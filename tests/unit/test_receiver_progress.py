@@ -1,4 +1,4 @@
-"""How far a connector is: a fold of the log that can be saved and resumed anywhere."""
+"""The progress of a connector: a fold of the log that can be saved and resumed at any offset."""
 
 import copy
 from collections.abc import Callable
@@ -24,11 +24,11 @@ def value(sequence: int, previous: int, origin: str = "raw/notes-in/3") -> bytes
 
 
 def fold(progress: DeliveryProgress, values: list[bytes | None], start: int = 0) -> list[int]:
-    """The offsets of the frames that were taken."""
+    """Advances over records; returns the offsets of the frames to deliver."""
     taken = []
     for offset, each in enumerate(values, start):
-        if progress.takes(offset, None if each is None else decode(each)):
-            progress.delivered(2)
+        if progress.advance(offset, None if each is None else decode(each)):
+            progress.count_delivered(2)
             taken.append(offset)
     return taken
 
@@ -48,7 +48,7 @@ def test_records_that_are_no_frames_are_counted_and_passed() -> None:
     assert progress.offset == 3
 
 
-def test_marks_and_ticks_move_nothing_but_the_offset() -> None:
+def test_marks_and_ticks_move_only_the_offset() -> None:
     progress = DeliveryProgress()
     origin = "orders/dead-letter.0.1.2"
     values = [mark(origin=origin, acknowledged=4), tick("orders")]
@@ -56,14 +56,14 @@ def test_marks_and_ticks_move_nothing_but_the_offset() -> None:
     assert progress == DeliveryProgress(offset=2)
 
 
-def test_what_lies_below_a_progress_does_not_touch_it() -> None:
+def test_records_below_a_progress_do_not_change_it() -> None:
     progress = DeliveryProgress(offset=10)
     before = copy.deepcopy(progress)
     assert fold(progress, [value(1, 0), None]) == []
     assert progress == before
 
 
-def test_where_the_log_was_cut_the_first_frame_of_an_origin_is_taken_as_it_comes() -> None:
+def test_in_a_truncated_log_the_first_frame_of_an_origin_is_never_a_gap() -> None:
     progress = DeliveryProgress.fresh(100)
     values = [value(50, 49), value(50, 49), value(52, 50), value(60, 55)]
     assert fold(progress, list(values), start=100) == [100, 102]
@@ -80,7 +80,7 @@ steps = st.tuples(
 
 
 @given(st.lists(steps, max_size=60), st.data())
-def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
+def test_a_restored_progress_continues_as_if_it_had_never_stopped(
     kinds: list[tuple[str, int, int]], data: st.DataObject
 ) -> None:
     makers: dict[str, Callable[[int, int], bytes | None]] = {
@@ -113,7 +113,7 @@ def test_a_position_with_any_byte_changed_is_refused() -> None:
         decode_position(KEY, data[: len(data) // 2])
 
 
-def test_a_position_of_something_else_is_refused_by_name() -> None:
+def test_a_position_of_another_partition_is_refused_by_name() -> None:
     data = encode(PositionKey("app", "raw", 4), DeliveryProgress())
     with pytest.raises(PositionError, match="partition 4 of app/raw"):
         decode_position(KEY, data)
@@ -121,7 +121,7 @@ def test_a_position_of_something_else_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("other", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
 def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(other: str) -> None:
-    """Such as older receivers took in, and which nothing would ever forget."""
+    """Older receivers accepted such origins, which would otherwise stay forever."""
     progress = DeliveryProgress()
     fold(progress, [value(5, 0, other), value(7, 0)])
     table = decode_position(KEY, encode(KEY, progress))[0].table

@@ -1,14 +1,14 @@
-"""Who of the subscribers must go, and when."""
+"""Which subscribers are disconnected for lack of memory, and when."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
 
-from bettong_receiver.room import Guest, Room
+from bettong_receiver.room import ConnectedSubscriber, Room
 
 
 class Clock:
-    """Moves when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -17,16 +17,16 @@ class Clock:
         return self.now_s
 
 
-async def guest(room: Room) -> Guest:
-    """A subscriber whose task waits, and leaves when it is cancelled."""
+async def subscriber(room: Room) -> ConnectedSubscriber:
+    """A subscriber whose task waits, and which is removed when its task is cancelled."""
 
     async def stay() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            room.leave(found)
+            room.remove(found)
 
-    found = room.enter(asyncio.create_task(stay()), "raw", "ipv4:10.0.0.1:5")
+    found = room.add(asyncio.create_task(stay()), "raw", "ipv4:10.0.0.1:5")
     await asyncio.sleep(0)
     return found
 
@@ -39,104 +39,104 @@ def in_a_room(work: Callable[[Room, Clock], "asyncio.Future[None]"], *, bytes_ma
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_who_leaves_a_response_unread_for_too_long_is_ended_and_others_are_not() -> None:
+def test_a_subscriber_that_stalls_for_too_long_is_disconnected_and_others_are_not() -> None:
     async def work(room: Room, clock: Clock) -> None:
-        stalled, reading, idle = [await guest(room) for _ in range(3)]
-        room.hands(stalled)
+        stalled, reading, idle = [await subscriber(room) for _ in range(3)]
+        room.write_begun(stalled)
         clock.now_s += 15
-        room.hands(reading)
+        room.write_begun(reading)
         clock.now_s += 16
         watching = asyncio.create_task(room.watch())
         with contextlib.suppress(asyncio.CancelledError):
             await stalled.task
         watching.cancel()
         assert stalled.reason == "has not read for 30 s"
-        assert not stalled.must_hang_up.is_set()
+        assert not stalled.must_disconnect.is_set()
         assert [each.reason for each in (reading, idle)] == ["", ""]
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_there_is_room_until_it_is_full() -> None:
+def test_memory_is_reserved_up_to_the_bound() -> None:
     async def work(room: Room, clock: Clock) -> None:
         del clock
-        first, second = [await guest(room) for _ in range(2)]
-        await room.hold(first, 60)
-        await room.hold(second, 30)
-        await room.hold(second, 40)
+        first, second = [await subscriber(room) for _ in range(2)]
+        await room.reserve(first, 60)
+        await room.reserve(second, 30)
+        await room.reserve(second, 40)
         assert room.held == 100
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_when_it_is_full_those_go_that_have_stood_still_for_longest() -> None:
+def test_at_the_bound_the_longest_stalled_subscriber_is_disconnected() -> None:
     async def work(room: Room, clock: Clock) -> None:
-        older, newer, reading = [await guest(room) for _ in range(3)]
+        older, newer, reading = [await subscriber(room) for _ in range(3)]
         for each in (older, newer):
-            await room.hold(each, 50)
-            room.hands(each)
+            await room.reserve(each, 50)
+            room.write_begun(each)
             clock.now_s += 5
-        await room.hold(reading, 50)
-        assert older.reason == "has not read for 10 s while others need its room"
-        assert older.must_hang_up.is_set()
+        await room.reserve(reading, 50)
+        assert older.reason == "has not read for 10 s while others need its memory"
+        assert older.must_disconnect.is_set()
         assert newer.reason == ""
         assert room.held == 100
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_as_many_go_at_once_as_make_room_and_no_more() -> None:
+def test_as_many_are_disconnected_at_once_as_free_enough_memory_and_no_more() -> None:
     async def work(room: Room, clock: Clock) -> None:
-        standing = [await guest(room) for _ in range(8)]
-        for each in standing:
+        stalled = [await subscriber(room) for _ in range(8)]
+        for each in stalled:
             each.held = 40
-            room.hands(each)
+            room.write_begun(each)
             clock.now_s += 1
-        reading = await guest(room)
-        waiting = asyncio.create_task(room.hold(reading, 40))
+        reading = await subscriber(room)
+        waiting = asyncio.create_task(room.reserve(reading, 40))
         await asyncio.sleep(0)
-        assert [bool(each.reason) for each in standing] == [True] * 7 + [False]
+        assert [bool(each.reason) for each in stalled] == [True] * 7 + [False]
         await waiting
         assert room.held == 80
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_there_is_no_room_for_one_more_where_all_read() -> None:
+def test_there_is_no_room_for_another_subscriber_when_all_read() -> None:
     async def work(room: Room, clock: Clock) -> None:
         assert room.has_room_for(1_000_000)
-        reading = await guest(room)
-        await room.hold(reading, 90)
+        reading = await subscriber(room)
+        await room.reserve(reading, 90)
         assert room.has_room_for(10)
         assert not room.has_room_for(11)
-        room.hands(reading)
-        assert not room.has_room_for(11), "its response is on its way"
+        room.write_begun(reading)
+        assert not room.has_room_for(11), "its response is being sent"
         clock.now_s += 1
         assert room.has_room_for(11)
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_who_may_only_be_slow_is_waited_for_a_second() -> None:
+def test_a_subscriber_that_may_only_be_slow_gets_a_second() -> None:
     async def work(room: Room, clock: Clock) -> None:
-        slow, other = [await guest(room) for _ in range(2)]
-        await room.hold(slow, 90)
-        room.hands(slow)
-        waiting = asyncio.create_task(room.hold(other, 90))
+        slow, other = [await subscriber(room) for _ in range(2)]
+        await room.reserve(slow, 90)
+        room.write_begun(slow)
+        waiting = asyncio.create_task(room.reserve(other, 90))
         clock.now_s += 0.5
         await asyncio.wait((waiting,), timeout=0.5)
         assert not waiting.done()
         assert slow.reason == ""
-        room.handed(slow)
-        room.leave(slow)
+        room.write_ended(slow)
+        room.remove(slow)
         await waiting
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_who_is_alone_gets_what_it_needs() -> None:
+def test_a_single_subscriber_may_exceed_the_bound() -> None:
     async def work(room: Room, clock: Clock) -> None:
         del clock
-        await room.hold(await guest(room), 1_000_000)
+        await room.reserve(await subscriber(room), 1_000_000)
 
     in_a_room(work)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a subscriber leaves is freed, though it is too old for where Python's collector looks."""
+"""Garbage of a subscriber that has left is collected, although it is in Python's oldest generation."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ from bettong_receiver.servicer import SubscribeServicer
 
 
 class Ring:
-    """Refers to itself."""
+    """An object that refers to itself."""
 
     def __init__(self) -> None:
         self.own = self
@@ -43,7 +43,7 @@ async def _freed(*, is_left: bool) -> bool:
 
 
 @pytest.mark.parametrize("is_left", [True, False], ids=["a subscriber has left", "none has"])
-def test_the_collector_looks_everywhere_when_a_subscriber_has_left(
+def test_all_generations_are_collected_when_a_subscriber_has_left(
     *, is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servicing, "_COLLECT_S", 0.0)

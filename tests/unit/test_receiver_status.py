@@ -1,4 +1,4 @@
-"""What the receiver says of itself."""
+"""The state and the latency that the receiver reports."""
 
 import timeit
 
@@ -27,13 +27,13 @@ class Clock:
         return self.now_s
 
 
-def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
+def test_a_wait_replaces_the_state_until_the_part_answers() -> None:
     clock = Clock()
     status = ReceiverStatus(clock, structlog.get_logger())
-    status.enter(RUNNING)
+    status.set_state(RUNNING)
     clock.now_s = 107.0
-    status.waits_for("Kafka", "no broker answers")
-    status.waits_for("Redis", "it is away")
+    status.set_waiting("Kafka", "no broker answers")
+    status.set_waiting("Redis", "it is away")
     assert status.metrics() == {
         metrics.SERVICE.name: "receiver",
         metrics.STATE.name: "waiting",
@@ -41,9 +41,9 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
         metrics.DETAIL.name: "no broker answers; it is away",
     }
     clock.now_s = 109.0
-    status.has("Kafka")
+    status.clear_waiting("Kafka")
     assert status.metrics()[metrics.DETAIL.name] == "it is away"
-    status.has("Redis")
+    status.clear_waiting("Redis")
     assert status.metrics() == {
         metrics.SERVICE.name: "receiver",
         metrics.STATE.name: RUNNING,
@@ -52,15 +52,15 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     }
 
 
-def test_a_wait_is_said_at_once_and_then_from_time_to_time() -> None:
+def test_a_wait_is_logged_at_once_and_then_at_intervals() -> None:
     clock = Clock()
     status = ReceiverStatus(clock, structlog.get_logger())
     with capture_logs() as lines:
         for _ in range(100):
-            status.waits_for("Kafka", "no broker answers")
+            status.set_waiting("Kafka", "no broker answers")
             clock.now_s += 0.25
-        status.has("Kafka")
-        status.has("Kafka")
+        status.clear_waiting("Kafka")
+        status.clear_waiting("Kafka")
     assert [line["event"] for line in lines] == ["waiting", "waiting", "waiting", "answers again"]
 
 
@@ -74,7 +74,7 @@ def test_latency_is_weighted_by_messages() -> None:
     assert round(metric_values["latency_max_ms"]) == 900
 
 
-def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
+def test_a_burst_leaves_the_latency_with_its_window() -> None:
     clock = Clock()
     latency = Latency(["raw", "other"], monotonic_s=clock)
     latency.record("raw", sent_ns=1, delivered_ns=1 + 9000 * MS, messages=10)
@@ -91,7 +91,7 @@ def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
     assert latency.metrics() == {}
 
 
-def test_latency_leaves_out_what_has_no_time_and_dead_letters_from_the_total() -> None:
+def test_latency_ignores_frames_without_a_send_time_and_its_total_dead_letters() -> None:
     latency = Latency(["raw", DEAD_LETTERS])
     latency.record("raw", sent_ns=0, delivered_ns=5 * MS, messages=1)
     assert latency.metrics() == {}
@@ -137,7 +137,7 @@ def test_a_latency_lies_in_its_bucket_to_three_digits(bound_s: float) -> None:
     assert (counts[index], counts[index + 1]) == (2, 1)
 
 
-def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
+def test_lag_is_the_number_of_records_between_the_delivered_offsets_and_the_ends() -> None:
     assert (
         metrics.lag(
             {TopicPartition("a", 0): 10, TopicPartition("a", 1): 3},
@@ -151,7 +151,7 @@ def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
 
 
 def test_percentiles_are_read_without_a_walk_through_the_counts() -> None:
-    """They are reported twice a second, on the thread that answers subscribers."""
+    """Percentiles are reported twice a second, on the event loop that serves subscribers."""
     waits_us = np.random.default_rng(7).integers(1, 60_000_000, 2000).tolist()
     sinks = [f"sink-{number}" for number in range(10)]
     latency, reference = Latency(sinks), HdrHistogram(1, 3_600_000_000, 3)

@@ -1,11 +1,11 @@
-"""What waits for subscribers, by sink and by subscriber."""
+"""Metrics of subscribers' queues, by sink and by subscriber."""
 
 import asyncio
 
 from bettong import metrics, queue_metrics
 from bettong.identifiers import TopicPartition
 from bettong.queued import SubscriberQueue, subscribers_in
-from bettong_receiver.room import Guest, Room
+from bettong_receiver.room import ConnectedSubscriber, Room
 from bettong_receiver.subscriber_queues import note_lags, subscriber_values
 
 TOPICS = {"raw": "app.sink.raw", "sums": "app.sink.sums"}
@@ -13,7 +13,7 @@ ENDS = {TopicPartition("app.sink.raw", partition): 100 for partition in range(2)
 
 
 class Clock:
-    """Moves when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -22,23 +22,23 @@ class Clock:
         return self.now_s
 
 
-def entered(room: Room, address: str, held: int, sent: dict[int, int]) -> Guest:
+def entered(room: Room, address: str, held: int, sent: dict[int, int]) -> ConnectedSubscriber:
     task = asyncio.current_task()
     assert task is not None
-    guest = room.enter(task, "raw", address)
-    guest.held, guest.sent = held, sent
-    return guest
+    subscriber = room.add(task, "raw", address)
+    subscriber.held, subscriber.sent = held, sent
+    return subscriber
 
 
-def test_one_that_does_not_read_is_counted_and_named_first() -> None:
+def test_a_stalled_subscriber_is_counted_and_listed_first() -> None:
     async def work() -> None:
         room = Room(bytes_max=1000, stall_s=30, clock_s=(clock := Clock()))
         reading = entered(room, "ipv4:10.0.0.1:5", 200, {0: 100, 1: 99})
         stalled = entered(room, "ipv4:10.0.0.1:6", 300, {0: 40, 1: 100})
         stalled.sending = reading.sending = 70
-        room.hands(reading)
-        room.handed(reading)
-        room.hands(stalled)
+        room.write_begun(reading)
+        room.write_ended(reading)
+        room.write_begun(stalled)
         clock.now_s += 2.5
         note_lags(room, TOPICS, ENDS)
         found = subscriber_values(room, TOPICS)
@@ -61,7 +61,7 @@ def test_one_that_does_not_read_is_counted_and_named_first() -> None:
     asyncio.run(work())
 
 
-def test_while_kafka_is_away_nobody_knows_how_far_they_are_behind() -> None:
+def test_the_lag_is_unknown_while_kafka_is_unavailable() -> None:
     async def work() -> None:
         room = Room(bytes_max=1000, stall_s=30, clock_s=Clock())
         entered(room, "ipv4:10.0.0.1:5", 200, {0: 40})

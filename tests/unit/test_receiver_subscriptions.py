@@ -1,4 +1,4 @@
-"""Where a subscriber starts, and what it is sent."""
+"""Where a subscription starts, and the responses that it sends."""
 
 from collections.abc import Callable
 from typing import cast
@@ -37,11 +37,11 @@ def test_without_positions_it_starts_with_the_oldest_result() -> None:
     assert (found[0].adopts, found[1].adopts) == (True, False)
 
 
-def test_latest_starts_where_the_receiver_itself_is() -> None:
+def test_latest_starts_at_the_receivers_own_progress() -> None:
     assert ask(start=pb.START_LATEST) == NEWEST
 
 
-def test_a_position_resumes_with_all_that_was_seen() -> None:
+def test_a_position_resumes_with_its_delivery_table() -> None:
     found = ask(pb.Position(partition=0, offset=20, highest={"raw/notes-in/0": 7}), start=pb.START_LATEST)
     assert found[0].offset == 20
     assert found[0].table.highest == {"raw/notes-in/0": 7}
@@ -54,14 +54,14 @@ def test_partitions_that_were_added_since_are_read_from_their_beginning() -> Non
         sink="raw", positions=[pb.Position(partition=1)], start=pb.Start.START_LATEST
     )
     found = starts(request, facts=facts, newest=newest)
-    # Its first opening never came to partition 0; it did not know of 2 and 3.
+    # Its first opening was interrupted before partition 0; partitions 2 and 3 did not exist.
     assert {partition: each.offset for partition, each in found.items()} == {0: 50, 1: 0, 2: 0, 3: 7}
     assert found[3].adopts
 
 
 @pytest.mark.parametrize("cut", range(1, 5))
 @pytest.mark.parametrize("cut_again", range(9))
-def test_an_opening_that_is_cut_off_anywhere_loses_no_result_and_repeats_none(
+def test_an_opening_that_is_interrupted_anywhere_loses_and_repeats_no_result(
     cut: int, cut_again: int
 ) -> None:
     def opened(partitions: int, known: set[int], cut: int) -> set[int]:
@@ -70,7 +70,7 @@ def test_an_opening_that_is_cut_off_anywhere_loses_no_result_and_repeats_none(
         newest = {each: DeliveryProgress(offset=5 if each < 4 else 0) for each in range(partitions)}
         positions = [pb.Position(partition=each, offset=5 if each < 4 else 0) for each in sorted(known)]
         request = pb.SubscribeRequest(sink="raw", positions=positions, start=pb.Start.START_LATEST)
-        # The receiver is ahead by now in partitions that were added.
+        # The receiver has already delivered from the partitions that were added.
         if known:
             newest.update({each: DeliveryProgress(offset=5) for each in range(4, partitions)})
         found = starts(request, facts=facts, newest=newest)
@@ -166,7 +166,7 @@ def test_it_opens_with_the_position_of_every_partition(subscription: Subscriptio
     assert not any(each.messages for each in opening)
 
 
-def test_a_frame_comes_with_the_position_behind_it(subscription: Subscription) -> None:
+def test_a_frame_is_sent_with_the_position_after_it(subscription: Subscription) -> None:
     (response,) = subscription.responses([record(0, 4, 0)])
     assert response == pb.SubscribeResponse(
         messages=[b"a", b"b"],
@@ -175,7 +175,7 @@ def test_a_frame_comes_with_the_position_behind_it(subscription: Subscription) -
     )
 
 
-def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) -> None:
+def test_skipped_frames_only_advance_the_position(subscription: Subscription) -> None:
     records = [
         record(0, 4, 0),
         record(1, 4, 0),
@@ -191,8 +191,8 @@ def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) 
     ]
 
 
-def test_responses_are_made_as_they_are_asked_for() -> None:
-    """A round of records may become several times its size, so it does not become responses at once."""
+def test_responses_are_built_on_demand() -> None:
+    """Responses may be several times the size of their records, so they are not built all at once."""
     large = [
         Record(
             "app.sink.raw", 0, n, rows([bytes(200_000)], origin="raw/notes-in/0", sequence=n + 1, previous=n)

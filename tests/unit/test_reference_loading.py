@@ -382,7 +382,7 @@ def test_status_says_which_tables_are_as_they_were() -> None:
     }
     found = inspection("shop", [], DeploymentAnswers(live={"one": record}))
     lines = [line for line in summary(found.overview) if "reference" in line]
-    assert lines == [r"[red]reference tables are as they were[/red]: priced: why \[b]"]
+    assert lines == [r"[red]reference tables are out of date[/red]: priced: why \[b]"]
     quiet = inspection("shop", [], DeploymentAnswers(live={"one": record | {metrics.REFERENCES.name: ""}}))
     assert not [line for line in summary(quiet.overview) if "reference" in line]
 

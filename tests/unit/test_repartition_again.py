@@ -113,7 +113,7 @@ def test_once_the_old_snapshots_are_gone_it_says_so(worlds: Callable[[], World])
     lose(world, [id_, PartitionId("readings", 1)])
     before = world.ends_as()
     with pytest.raises(
-        SnapshotError, match="readings/0: its newest snapshot of before the switch is at 0, at the"
+        SnapshotError, match="readings/0: its newest snapshot from before the switch is at 0, but at the"
     ):
         world.change(2)
     assert world.ends_as() == before
@@ -132,7 +132,7 @@ def test_an_old_snapshot_that_the_store_has_lost_is_said(worlds: Callable[[], Wo
     forget(world, id_, increment)
     before = world.ends_as()
     with pytest.raises(
-        SnapshotError, match=r"readings/1: its newest snapshot of before the switch is at 0, at the"
+        SnapshotError, match=r"readings/1: its newest snapshot from before the switch is at 0, but at the"
     ):
         world.change(2)
     assert world.ends_as() == before

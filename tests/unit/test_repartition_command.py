@@ -84,9 +84,9 @@ def test_another_redis_for_a_suite_that_has_its_own_is_refused(
         (Repartitioned(3, 8, {"orders": 1234, "regions": 5}), False, False, "shop has 8 partitions, it had 3 (states:"),
         (Repartitioned(3, 8, {"orders": 1234}), False, True, "8 partitions instead of 3; states: orders 1,234"),
         (Repartitioned(8, 8, {}), False, False, "shop has 8 partitions: there is nothing to do"),
-        (Repartitioned(3, 8, {}, was_switched=True), False, True, "would finish what was begun: shop has 8"),
+        (Repartitioned(3, 8, {}, was_switched=True), False, True, "would finish the interrupted change: shop has 8"),
         (Repartitioned(3, 8, {}, was_switched=True), False, False, "it had 3; start it with --partitions 8"),
-        (Repartitioned(8, 3, {}), True, False, "shop has 3 partitions, as before; the change to 8 is taken back"),
+        (Repartitioned(8, 3, {}), True, False, "shop has 3 partitions, as before; the change to 8 is undone"),
     ],
 )  # fmt: skip
 def test_it_says_what_has_come_of_it(found: Repartitioned, text: str, *, back: bool, dry_run: bool) -> None:

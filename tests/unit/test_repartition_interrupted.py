@@ -217,7 +217,8 @@ def test_a_client_whose_frames_may_have_come_in_part_is_named(worlds: Callable[[
     world = worlds()
     world.rest.known[Origin("readings/client")] = SequenceNumber(38)
     with pytest.raises(
-        NotAtRestError, match=r"of 1 clients has come: readings/client \(frames 39 to 40\)\. Redis"
+        NotAtRestError,
+        match=r"of 1 clients have arrived completely: readings/client \(frames 39 to 40\)\. Redis",
     ):
         world.change(8)
     assert world.rest.record is None
@@ -230,7 +231,9 @@ def test_a_client_whose_frames_may_have_come_in_part_is_named(worlds: Callable[[
 def test_another_change_has_to_wait_for_the_one_under_way(worlds: Callable[[], World]) -> None:
     world = worlds()
     world.rest.keep(Partitioning(0, FIRST).begun(5, "another"))
-    with pytest.raises(LogError, match="is being given 5 partitions already, not 8: finish it with --parti"):
+    with pytest.raises(
+        LogError, match="is being changed to 5 partitions already, not 8: finish it with --parti"
+    ):
         world.change(8)
     world.change(5)
     with pytest.raises(LogError, match="is not being repartitioned: it has 5 partitions"):
@@ -291,7 +294,7 @@ def test_what_is_appended_meanwhile_is_found_before_the_switch(
         return result
 
     monkeypatch.setattr(world.rest, at, appended)
-    with pytest.raises(NotAtRestError, match="the log of 'meters' has grown meanwhile: something of it runs"):
+    with pytest.raises(NotAtRestError, match="the log of 'meters' has grown meanwhile: a service runs"):
         world.change(8)
     assert world.settled() == Partitioning(0, FIRST).begun(8, "")
     monkeypatch.undo()
@@ -303,16 +306,18 @@ def test_what_is_appended_meanwhile_is_found_before_the_switch(
 
 @pytest.mark.parametrize("name", ["readings/none", "nothing/*", "readings/cli*", "*"])
 def test_a_client_that_nobody_knows_cannot_be_given_up(worlds: Callable[[], World], name: str) -> None:
-    with pytest.raises(NotAtRestError, match=f"--give-up {re.escape(name)}: no stage has heard of it"):
+    with pytest.raises(NotAtRestError, match=f"--give-up {re.escape(name)}: no stage knows it"):
         worlds().change(8, given_up=[name])
 
 
 def test_all_clients_of_a_source_can_be_given_up(worlds: Callable[[], World]) -> None:
     world = worlds()
     world.rest.known.clear()
-    with pytest.raises(NotAtRestError, match=r"of 2 clients has come: limits/client .*, readings/client \("):
+    with pytest.raises(
+        NotAtRestError, match=r"of 2 clients have arrived .*: limits/client .*, readings/client \("
+    ):
         world.change(8)
-    with pytest.raises(NotAtRestError, match="of 1 clients has come: limits/client"):
+    with pytest.raises(NotAtRestError, match="of 1 clients have arrived completely: limits/client"):
         world.change(8, given_up=["readings/*"])
     world.change(8, given_up=["readings/*", "limits/client"])
     assert world.states(8) == worlds().states(FIRST)

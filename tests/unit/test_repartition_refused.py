@@ -46,7 +46,7 @@ def test_a_topic_that_the_file_has_now_is_made_by_a_start(kept: Partitioning | N
 
 
 def test_while_no_service_starts_the_file_of_before_or_the_way_back_is_named() -> None:
-    with pytest.raises(LogError, match=r"file that it ran with, or take the change back with --back"):
+    with pytest.raises(LogError, match=r"file that it ran with, or undo the change with --back"):
         present(BEGUN, NEW_SINK)
 
 
@@ -67,7 +67,7 @@ def test_a_stage_that_has_a_log_and_is_not_in_the_file_is_in_the_way(tmp_path: P
     world = World(tmp_path)
     world.rest.left_out = ["forgotten"]
     with pytest.raises(
-        LogError, match=r"stages forgotten have logs, and are not in the application's file: .*topics"
+        LogError, match=r"stages forgotten have logs, but are not in the application's file: .*topics"
     ):
         world.change(2)
     assert world.rest.record is None

@@ -19,10 +19,10 @@ from tests.simulation.application_at_rest import FIRST, Pause, World, ready
 
 # What a run may report that was overtaken, or that finds another run at work, or services that run again.
 SAID = re.compile(
-    "another `bettong repartition` of application 'meters' works beside this one, or has taken it back: "
-    "|application 'meters' (is being given|is not being repartitioned|has switched to)"
+    "another `bettong repartition` of application 'meters' runs at the same time, or has undone this one: "
+    "|application 'meters' (is being changed|is not being repartitioned|has switched to)"
     "|the log of 'meters' has grown meanwhile|stage 'places', partition "
-    r"|(readings|places)/\d: a part of its newest snapshot, at \d+, has gone while it was read"
+    r"|(readings|places)/\d: a part of its newest snapshot, at \d+, was deleted while it was read"
 )
 
 

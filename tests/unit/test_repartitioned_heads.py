@@ -161,7 +161,7 @@ def test_a_stage_before_that_was_never_heard_of_is_awaited_in_all_its_partitions
 def test_every_client_that_is_waited_for_is_named_and_a_source_can_be_given_up() -> None:
     clients = {Origin(f"orders/till-{number}"): 7 for number in range(60)}
     heads = {"orders": [Snapshot(delivery=table(clients)), Snapshot(delivery=table({}))]}
-    with pytest.raises(NotAtRestError, match="of 60 clients has come") as refused:
+    with pytest.raises(NotAtRestError, match="of 60 clients have arrived completely") as refused:
         check_complete(heads, {}, [])
     assert all(f"{client} (frames 1 to 7)" in str(refused.value) for client in clients)
     check_complete(heads, {}, ["orders/*"])

@@ -93,7 +93,7 @@ def test_lines_of_json_that_are_no_messages_become_dead_letters_of_the_sender(
         assert expected in capsys.readouterr().out
     words = ["send", "orders", str(path), "--on-error", "dead-letter", "--to", address]
     assert end_well(command_line, words, name="bettong") == 2
-    assert "source 'orders' reads no JSON: give it format=\"json\"" in capsys.readouterr().err
+    assert "source 'orders' does not read JSON: give it format=\"json\"" in capsys.readouterr().err
 
 
 def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(
@@ -104,17 +104,17 @@ def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(
     status, output, errors = send(address, path, "--frame", "10")
     assert (status, output) == (1, "")
     assert (
-        "orders.csv: the first 20 messages to orders are durable\nthe same command, with the same file, goes on behind"
-        " them; a file that was changed is another one, so leave them out of it" in errors
+        "orders.csv: the first 20 messages to orders are durable\nthe same command, with the same file, resumes after"
+        " them; a changed file is a new stream, so remove them from it" in errors
     )
     assert f"bettong: error: {path}, row 26: field 'number': invalid value 'odd'" in errors
     status, _, errors = send(address, path, "--frame", "10", "--stream", "named")
     assert (
-        "the first 20 messages to orders are durable\nthe same command, with the same input, goes on"
+        "the first 20 messages to orders are durable\nthe same command, with the same input, resumes after them"
         in errors
     )
     status, _, errors = send(address, path, "--frame", "10", "--again")
-    assert "the first 20 messages to orders are durable\nto go on behind them, leave them out" in errors
+    assert "the first 20 messages to orders are durable\nto resume after them, remove them" in errors
 
 
 def test_a_file_that_is_sent_twice_counts_once(send: Send, address: str, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_is_sent_twice_counts_once(send: Send, address: str, tmp_pat
         status, output, errors = send(address, same)
         assert (status, errors) == (0, "")
         assert output.splitlines() == [
-            f"{same.name}: going on after 60 messages that are durable already",
+            f"{same.name}: resuming after 60 messages that are durable already",
             "nothing new for orders: all of it was sent before, or --again sends it once more",
         ]
     assert send(address, path, "--again")[1].startswith("60 messages to orders in ")
@@ -142,7 +142,7 @@ def test_a_file_that_was_interrupted_goes_on_where_it_was(send: Send, address: s
     status, output, _ = send(address, path, "--frame", "10", "--on-error", "skip")
     assert status == 0
     going_on, sent = output.splitlines()
-    assert going_on == "half.csv: going on after 20 messages that are durable already"
+    assert going_on == "half.csv: resuming after 20 messages that are durable already"
     assert sent.startswith("39 messages to orders in ")
     status, _, errors = send(address, path, "--frame", "7", "--on-error", "skip")
     assert status == 0
@@ -183,14 +183,14 @@ def test_standard_input_is_a_stream_of_its_own_each_time(address: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("-",), "- has no ending that tells the format: give --format"),
-        (("-", "more", "-", "--format", "json"), "- is there twice: standard input is read once"),
-        (("a.bin", "--on-error", "skip"), "--on-error skip: binary messages are known by their lengths"),
+        (("-",), "- has no file ending, so its format is unknown: give --format"),
+        (("-", "more", "-", "--format", "json"), "- is given twice: standard input can be read only once"),
+        (("a.bin", "--on-error", "skip"), "--on-error skip: binary messages are delimited by their lengths"),
         (
             ("a.bin", "--on-error", "dead-letter"),
-            "--on-error dead-letter: only lines of JSON are sent as they are",
+            "--on-error dead-letter: only JSON lines are sent as they are",
         ),
-        (("a.bin", "--again", "--stream", "a"), "--again sends under a name of its own: leave --stream out"),
+        (("a.bin", "--again", "--stream", "a"), "--again sends a new stream: leave --stream out"),
     ],
 )
 def test_what_standard_input_and_skipping_cannot_do_is_refused(

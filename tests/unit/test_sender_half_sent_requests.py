@@ -109,5 +109,5 @@ def test_who_never_finishes_a_request_is_closed_in_time(tmp_path: Path) -> None:
         flood.run(20.0)
         assert flood.is_closed
         assert 8.0 < time.monotonic() - begun_s < 18.0
-        assert "a request has not come whole in time" in log.read_text()
+        assert "a request was not complete in time" in log.read_text()
         assert "Traceback" not in log.read_text()

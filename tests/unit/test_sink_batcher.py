@@ -1,4 +1,4 @@
-"""Records in, a batch a partition out; and frames as each connector reads them."""
+"""A batcher makes one batch per partition of records; and how each connector reads frames."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0
     return of_value(offset, value, partition=partition)
 
 
-def test_what_a_partition_takes_is_one_batch_with_the_position_behind_it() -> None:
+def test_the_messages_of_a_partition_are_one_batch_with_the_position_after_it() -> None:
     one = batcher()
     batches = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
     assert [(batch.partition, batch.messages, batch.moving.progress.offset) for batch in batches] == [
@@ -91,14 +91,14 @@ def test_duplicates_gaps_and_garbage_are_in_no_batch_and_are_counted() -> None:
     assert (counts.messages, counts.duplicates, counts.gaps, counts.unreadable) == (2, 1, 1, 2)
 
 
-def test_positions_that_moved_without_messages_are_handed_over_until_they_are_delivered() -> None:
+def test_positions_that_moved_without_messages_are_passed_until_they_are_stored() -> None:
     one = batcher()
-    assert one.moved() == []
+    assert one.moved_batches() == []
     one.fold([of_value(0, b"garbage", partition=1)])
-    (batch,) = one.moved()
+    (batch,) = one.moved_batches()
     assert (batch.partition, batch.messages, batch.moving.progress.offset) == (1, [], 1)
     one.delivered([batch], {})
-    assert one.moved() == []
+    assert one.moved_batches() == []
 
 
 @pytest.mark.parametrize("stored", [b"", b"garbage", b"crc32c:00000000\n{}\n"])
@@ -161,7 +161,7 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
 def dead_letters(
     one: SinkBatcher[bytes],
 ) -> list[tuple[Origin, SequenceNumber, SequenceNumber, list[DeadLetter]]]:
-    """Origin, sequence, previous and content of each frame of dead letters that is to be appended."""
+    """Origin, sequence, previous and content of each frame of dead letters to append."""
     found = []
     for each in one.dead_letters():
         assert (each.topic, each.partition) == ("app.dead-letters", 0)
@@ -207,8 +207,8 @@ def test_what_was_refused_becomes_dead_letters_that_name_frame_and_index() -> No
     assert one.dead_letters() == []
 
 
-def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_no_others() -> None:
-    """A crash at any point behind the delivery: consumers take each dead letter once, in order."""
+def test_after_a_crash_the_same_dead_letters_are_written_again_and_no_others() -> None:
+    """After a crash at any point after the delivery, consumers accept each dead letter once, in order."""
     log = [record(number, b"%d" % number) for number in range(8)]
     one = batcher()
     table = DeliveryTable()
@@ -256,7 +256,7 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
         consumed(again)
         again.appended()
         assert taken == [b"1", b"3", b"5", b"7"], written
-    (moved,) = again.moved()
+    (moved,) = again.moved_batches()
     later = batcher({0: moved.position()})
     assert later.starts()[SinkPartition("raw", 0)] == 8, "and then it is pending no more"
 
@@ -281,6 +281,6 @@ def test_skipped_messages_are_counted_with_the_position_and_make_no_dead_letters
     assert again.starts()[SinkPartition("raw", 0)] == 2
 
 
-def test_where_a_refusal_stops_the_sink_nothing_can_be_left_out() -> None:
+def test_a_sink_that_stops_on_a_refusal_leaves_nothing_out() -> None:
     (batch,) = batcher(on_error=STOP).fold([record(0, b"a")])
     assert batch.refusing is None

@@ -1,4 +1,4 @@
-"""A task opens, reads and delivers; and opens anew after whatever went wrong."""
+"""A task opens, reads and delivers, and reopens after any failure."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ def log(count: int) -> list[bytes]:
 
 
 class Reader:
-    """Gives one record a poll, from a list; sets `stopping` behind the last."""
+    """A reader that returns one record of a list per poll; sets `stopping` after the last."""
 
     def __init__(self, records: Sequence[bytes], start: int, stopping: threading.Event) -> None:
         self._records, self._next, self._stopping = records, start, stopping
@@ -49,7 +49,7 @@ class Reader:
 
 
 class Store:
-    """A place that keeps messages and position together, and fails where `failures` says so: by the number of the call.
+    """Stores messages and position together, and fails in the calls whose numbers are in `failures`.
 
     `open` and `deliver` are the calls. A failure comes before the call is carried out, or behind that.
     """
@@ -73,7 +73,7 @@ class Store:
 
 
 class StoreConnector(SinkConnector[bytes]):
-    """A connector to `Store`."""
+    """A connector to a `Store`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -101,7 +101,7 @@ class StoreConnector(SinkConnector[bytes]):
 
 
 class Waits(threading.Event):
-    """`stopping`, whose waits take no time and are noted."""
+    """A `stopping` event that records its waits, which take no time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def test_of_two_connectors_each_gets_all_once_when_one_fails(failing: int, *, be
     assert steady.kept == shaky.kept == [b"<0>", b"<1>", b"<2>", b"<3>"]
 
 
-def test_pauses_grow_and_begin_anew_once_something_was_delivered() -> None:
+def test_the_backoff_grows_and_is_reset_by_a_delivery() -> None:
     store = Store(unavailable(*range(9), 10))
     _, stopping, waits = run(store, records=log(2))
     assert stopping.pauses_s == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
@@ -175,7 +175,7 @@ def test_pauses_grow_and_begin_anew_once_something_was_delivered() -> None:
     assert store.kept == [b"<0>", b"<1>"]
 
 
-def test_what_the_receiver_cannot_do_without_is_tried_again_every_second() -> None:
+def test_a_required_route_is_retried_every_second() -> None:
     store = Store(unavailable(*range(5)))
     task, stopping, waits = run(store, required=True, records=log(1))
     assert stopping.pauses_s == [0.5, 1.0, 1.0, 1.0, 1.0]
@@ -183,7 +183,7 @@ def test_what_the_receiver_cannot_do_without_is_tried_again_every_second() -> No
     assert task.opened.is_set()
 
 
-def test_a_fault_that_somebody_must_mend_is_waited_for_unless_the_receiver_cannot_do_without() -> None:
+def test_an_error_that_needs_an_operator_is_retried_unless_the_route_is_required() -> None:
     with capture_logs() as lines:
         run(store := Store({0: SinkError("no such table")}), records=log(1))
     assert store.kept == [b"<0>"]
@@ -200,7 +200,7 @@ def test_a_stop_finishes_before_it_closes() -> None:
     assert store.events == ["open", "finish", "close"]
 
 
-def test_a_hole_in_the_log_ends_the_task_when_all_before_it_is_stored() -> None:
+def test_a_truncated_log_ends_the_task_once_all_before_is_stored() -> None:
     class Broken(Reader):
         def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
             if self._next == 2:
@@ -214,7 +214,7 @@ def test_a_hole_in_the_log_ends_the_task_when_all_before_it_is_stored() -> None:
     assert store.events == ["open", "finish", "close"]
 
 
-def test_a_log_that_is_away_is_waited_for() -> None:
+def test_an_unavailable_log_is_waited_for() -> None:
     attempts: list[int] = []
 
     def away(starts: Mapping[tuple[str, int], int], _: int) -> LogReader:
@@ -240,7 +240,7 @@ def test_a_log_that_is_away_is_waited_for() -> None:
 
 
 class SlowStore(Store):
-    """Each call takes so many seconds of `now_s`, whether it fails or not."""
+    """A connector whose calls advance the clock by given seconds, whether they fail or not."""
 
     def __init__(self, call_s: float, failures: Mapping[int, SinkError] | None = None) -> None:
         super().__init__(failures)
@@ -252,14 +252,14 @@ class SlowStore(Store):
         super().call(carry_out)
 
 
-def test_a_sink_holds_a_task_up_while_it_opens_and_takes_results() -> None:
+def test_a_sink_holds_up_its_task_while_it_opens_and_stores_results() -> None:
     store = SlowStore(3.0)
     task, _, _ = run(store, records=log(2), monotonic_s=lambda: store.now_s)
     assert store.kept == [b"<0>", b"<1>"]
     assert (task.held.total_s, task.held.is_held, task.delivering) == (9.0, False, 0)
 
 
-def test_a_sink_that_fails_holds_a_task_up_until_it_takes_results_again() -> None:
+def test_a_failed_sink_holds_up_its_task_until_it_stores_results_again() -> None:
     store = SlowStore(3.0, unavailable(2))
     seen: list[tuple[bool, int]] = []
 
@@ -288,7 +288,7 @@ def test_a_sink_that_fails_holds_a_task_up_until_it_takes_results_again() -> Non
     assert (task.held.total_s, task.held.is_held, task.delivering) == (5 * 3.0 + 60.0, False, 0)
 
 
-def test_a_log_that_is_away_is_no_back_pressure_of_the_sink() -> None:
+def test_an_unavailable_log_is_not_counted_as_back_pressure_of_the_sink() -> None:
     store = SlowStore(3.0)
 
     class Opened(Reader):

@@ -147,7 +147,7 @@ def test_what_nobody_knows_is_null() -> None:
     assert printed(AWAY)["partitions"] == []
     without = printed(WITHOUT_KAFKA)
     assert (without["total"]["lag_records"], without["partitions"][0]["lag_records"]) == (None, None)
-    assert without["unknown"] == ["Kafka at x does not answer; what only it knows is left out"]
+    assert without["unknown"] == ["Kafka at x does not answer; its data is left out"]
     dead = next(each for each in printed(DEAD)["partitions"] if each["lag_records"])
     assert (dead["is_folded"], dead["stalled_s"], dead["stands_still"]) == (False, None, True)
     assert (dead["messages_per_s"], dead["latency_p99_ms"], dead["hot_keys"]) == (None, None, []), (

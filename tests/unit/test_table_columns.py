@@ -1,4 +1,4 @@
-"""Which columns take which fields."""
+"""Which column types can store which fields."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`bettong.testing.check`: finds what depends on what it must not depend on, and shows the smallest case as a test."""
+"""`bettong.testing.check`: finds functions that depend on frames, partitions or crashes, and the smallest case."""
 
 from __future__ import annotations
 

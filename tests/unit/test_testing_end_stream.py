@@ -103,7 +103,7 @@ def test_crashes_repetitions_and_frames_around_an_end_make_no_difference(app: be
     [
         (
             [SLOW, end_stream(), SLOW],
-            r"input 2: client 'slow' of source 'clicks' has ended its stream, and nobody comes back under its name",
+            r"input 2: client 'slow' of source 'clicks' has ended its stream, and none returns under its name",
         ),
         ([end_stream()], r"input 0: end_stream\(\): no such client has sent anything"),
         ([SLOW, end_stream(client="fast")], r"end_stream\(client='fast'\): no such client has sent anything"),

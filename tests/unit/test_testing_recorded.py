@@ -129,7 +129,7 @@ def test_a_log_is_a_file_of_lines(tmp_path: Path) -> None:
         run(counting_app, case_from(counting_app, found)), run(counting_app, case_from(counting_app, log))
     )
     file.write_text(file.read_text() + "{}\n")
-    with pytest.raises(CaseError, match=rf"log.jsonl, line {len(found) + 1}: no record"):
+    with pytest.raises(CaseError, match=rf"log.jsonl, line {len(found) + 1}: not a record"):
         read_log(file)
 
 

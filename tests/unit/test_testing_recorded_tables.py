@@ -149,9 +149,7 @@ def test_a_test_of_it_holds_the_rows(recording: Any) -> None:
 
 def test_a_log_without_its_tables_says_what_is_missing(recording: Any) -> None:
     recorded = recording(orders_app, ORDERS)
-    with pytest.raises(
-        CaseError, match=r"no table of join_reference 'priced'; `bettong log` writes them, too"
-    ):
+    with pytest.raises(CaseError, match=r"no table of join_reference 'priced'; `bettong log` writes it, too"):
         case_from(orders_app, recorded.records)
     second = [each for each in recorded.log() if not ("/" in each.topic and each.offset == 2)]
     with pytest.raises(CaseError, match="no version 2 of the table of join_reference 'priced'"):

@@ -273,7 +273,7 @@ def test_a_global_that_a_function_keeps_is_found_by_a_crash() -> None:
         ([("clicks", b"a")], r"takes Click, not bytes"),
         ([("clicks", Click(5))], r"field 'user'"),  # type: ignore[arg-type]
         ([Click("a")], r"expected \('source', message\)"),
-        ([watermark(5)], r"nothing in this application goes by event time"),
+        ([watermark(5)], r"nothing in this application uses event time"),
         ([clock(at=50), clock(at=49)], r"input 1: clock\(at=49\) goes back: the log clock is at 50"),
     ],
 )

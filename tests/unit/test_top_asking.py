@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from bettong.cli.top.asking import Asking
+from bettong.cli.top.asking import DeploymentPoller
 from bettong.cli.top.lines import Picture
 from bettong.errors import LocalError, LogError
 from bettong.inspection.deployment import DeploymentAnswers
@@ -15,7 +15,7 @@ COUNTS = dead_letters({("check", "late"): 2})
 
 def shown(watch: RecordedWatch, enough: Callable[[list[Picture]], bool]) -> list[Picture]:
     pictures: list[Picture] = []
-    with Asking(watch, pictures.append):
+    with DeploymentPoller(watch, pictures.append):
         eventually(lambda: enough(pictures), seconds=20, what=f"enough of {pictures}")
     eventually(lambda: watch.is_closed, what="the connections are closed")
     return pictures
@@ -50,7 +50,7 @@ def test_dead_letters_that_cannot_be_read_take_nothing_else_away() -> None:
     assert picture.found is not None
     silent = inspected(DeploymentAnswers(silent={"kafka": "it does not answer"}))
     (picture, *_) = shown(Broken([silent]), bool)
-    assert picture.reasons_fault == "Kafka, which keeps them, does not answer"
+    assert picture.reasons_fault == "Kafka, which stores them, does not answer"
 
 
 def test_who_leaves_does_not_wait_for_an_answer() -> None:
@@ -63,7 +63,7 @@ def test_who_leaves_does_not_wait_for_an_answer() -> None:
             return super().inspect()
 
     watch, pictures = Slow([inspected(answers(0))]), list[Picture]()
-    asking = Asking(watch, pictures.append)
+    asking = DeploymentPoller(watch, pictures.append)
     assert asked.wait(30)
     asking.close()
     answer.set()

@@ -1,4 +1,4 @@
-"""`bettong top` over what services once said: each page, keys, what is stale, empty, too long, or garbage."""
+"""`bettong top` over recorded services: each page, keys, and data that is stale, empty, too long, or garbage."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,9 +83,9 @@ def test_no_line_is_wider_than_the_screen_whatever_its_size() -> None:
 def test_it_says_first_what_does_not_go_on_and_why() -> None:
     async def play(screen: Screen) -> None:
         await screen.show(WELL)
-        assert "all goes on" in screen.lines()[0]
+        assert "all works" in screen.lines()[0]
         await screen.show(SICK)
-        assert "DOES NOT GO ON: receiver waiting, 1 partition st" in screen.lines()[0]
+        assert "HELD UP: receiver waiting, 1 partition st" in screen.lines()[0]
         text = screen.text()
         assert "! spreads/2 stands still at offset 121,002 for 17 s: 1,674 records wait" in text
         assert "receiver   waiting" in text
@@ -99,9 +99,9 @@ def test_before_the_first_answer_it_says_that_it_asks() -> None:
     async def play(screen: Screen) -> None:
         for number in range(1, 8):
             await screen.press(str(number))
-            assert "asking" in screen.lines()[0]
+            assert "connecting" in screen.lines()[0]
         await screen.show(Picture(fault="nothing runs in .bettong (bettong up APP.py)"))
-        assert "NOT ASKED: nothing runs in .bettong" in screen.lines()[0]
+        assert "NO ANSWER: nothing runs in .bettong" in screen.lines()[0]
 
     on_screen(play)
 
@@ -141,13 +141,13 @@ def test_redis_and_kafka_that_are_away_are_named_and_come_back() -> None:
         first, text = screen.lines()[0], screen.text()
         assert "no answer from redis and kafka" in first
         assert first.endswith("STALE, 9 s old")
-        assert "! Redis at x does not answer; what only it knows is left out" in text
+        assert "! Redis at x does not answer; its data is left out" in text
         assert "90,521,639 in, 44,218,400 out" in text, "the last numbers stay, grey"
         await screen.press("3")
         assert "orders/0" in screen.text()
         await screen.press("1")
         await screen.show(after(WELL, answers(SECONDS + 9), NOW_S + 9))
-        assert "all goes on" in screen.lines()[0]
+        assert "all works" in screen.lines()[0]
 
     on_screen(play, at_s=NOW_S)
 
@@ -280,9 +280,9 @@ def test_an_application_without_partitions_or_messages_has_every_page() -> None:
     empty = Picture(watched(None, inspected(DeploymentAnswers(), {}), at_s=0.0, unix_s=BEGUN_S))
     said = {
         "1": "no service is known yet",
-        "2": "no stage has said anything yet",
-        "3": "no partition has said anything yet",
-        "4": "nobody knows",
+        "2": "no stage has reported yet",
+        "3": "no partition has reported yet",
+        "4": "unknown",
         "5": "nothing has changed",
     }
 
@@ -372,7 +372,7 @@ def test_help_names_every_key_and_any_of_its_keys_closes_it() -> None:
         await screen.show(SICK)
         assert "changes nothing" in screen.text(), "it stays while what is behind it changes"
         await screen.press("escape")
-        assert "DOES NOT GO ON" in screen.lines()[0]
+        assert "HELD UP" in screen.lines()[0]
         await screen.press("t", "2")
         assert "[2 Stages]" in screen.text()
         await screen.press("tab", "tab", "shift+tab")

@@ -1,4 +1,4 @@
-"""Spans reach a collector that speaks OpenTelemetry's protocol, and nobody waits for one that does not."""
+"""Spans reach a collector that speaks OpenTelemetry's protocol; nothing waits for one that does not answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def collector() -> Iterator[tuple[Collector, str]]:
 
 
 class Lines:
-    """A log that keeps its lines."""
+    """A log that records its lines."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, dict[str, Any]]] = []
@@ -127,8 +127,8 @@ def test_without_a_collector_reporting_neither_waits_nor_fails_and_all_is_counte
     ]
 
 
-def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> None:
-    """A short program: nothing was known of the collector before."""
+def test_a_stop_before_a_collector_has_answered_is_logged() -> None:
+    """A short program, which had no contact with the collector before."""
     log = Lines()
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         hanging.settimeout(30)
@@ -140,7 +140,7 @@ def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> Non
     assert [(level, more["endpoint"]) for level, _, more in log.lines] == [("warning", endpoint)]
 
 
-def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
+def test_refused_spans_are_dropped_and_later_ones_exported(
     collector: tuple[Collector, str],
 ) -> None:
     taken, endpoint = collector
@@ -178,7 +178,7 @@ def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tu
     assert export.exported + export.dropped == 2000
 
 
-# By a process of its own, for whoever loads gRPC first decides what it does at a fork. Prints the exit codes of forks.
+# For a new process, because the first import of gRPC fixes its fork handlers. Prints the exit codes of forks.
 _FORKS = """
 import os, sys
 from tests.unit.test_trace_export import REPORTER, SILENT, TraceExport, span
@@ -187,14 +187,14 @@ from tests.waiting import eventually
 with TraceExport(sys.argv[1], REPORTER, SILENT) as export:
     for index in range(60):
         export.report(span(1))
-        export._full.set()  # so that it is exported while the fork is made
+        export._full.set()  # so that the export runs during the fork
         child = os.fork()
         if child == 0:
             export.report(span(2))
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     export.report(span(3))
-    # Leaving waits for 2 s, which a busy machine may take to ask the collector.
+    # Leaving waits for 2 s, in which a busy machine may not reach the collector.
     eventually(lambda: export.exported == 61, what="all is exported")
 """
 
@@ -210,7 +210,7 @@ def test_forks_report_nothing_and_live(collector: tuple[Collector, str]) -> None
     assert {each.attributes["bettong.sequence"] for each in taken.spans} == {1, 3}
 
 
-def test_what_opentelemetry_cannot_be_set_up_with_is_said_once_and_all_is_dropped_and_counted(
+def test_a_failed_setup_of_opentelemetry_is_logged_once_and_all_spans_are_dropped_and_counted(
     monkeypatch: pytest.MonkeyPatch, collector: tuple[Collector, str]
 ) -> None:
     _, endpoint = collector
@@ -230,7 +230,7 @@ def test_what_opentelemetry_cannot_be_set_up_with_is_said_once_and_all_is_droppe
     assert "OTEL_EXPORTER_OTLP_COMPRESSION" in more["fault"]
 
 
-def test_a_span_that_opentelemetry_cannot_send_costs_its_batch_and_no_more(
+def test_a_span_that_cannot_be_sent_drops_only_its_batch(
     collector: tuple[Collector, str],
 ) -> None:
     """Such as one whose text is no Unicode: what raises in the export does not end it."""

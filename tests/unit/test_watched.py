@@ -126,7 +126,7 @@ def test_a_task_that_follows_another_one_in_its_slot_is_a_change() -> None:
         None, inspected(replace(answers(0), incarnations={0: 5, 1: 6})), at_s=0.0, unix_s=BEGUN_S
     )
     followed = inspected(replace(answers(1), incarnations={0: 5, 1: 9, 2: 7}))
-    assert new_texts(before, followed) == ["workers: ended, and others are at work: slot 1"]
+    assert new_texts(before, followed) == ["workers: ended and were replaced: slot 1"]
     assert new_texts(before, inspected(answers(1))) == [], "who lives no more is told by partitions"
 
 

@@ -1,8 +1,8 @@
-"""Who may see the console: tokens, sessions of browsers that have shown one, and which names it is reached by.
+"""Authenticates requests of the console: tokens, browsers' sessions, and the host names that it accepts.
 
-A browser shows its token once, in a form, and gets a cookie that scripts cannot read and that is worth nothing
-elsewhere: the number of a session. Programs show `Authorization: Bearer TOKEN` with each request. Either is judged by
-the grants of now: a token that was taken away ends its sessions with the next request, and open pages within 2 s.
+A browser sends its token once, in a form, and gets a cookie that scripts cannot read and that is useless elsewhere:
+the id of a session. Programs send `Authorization: Bearer TOKEN` with each request. Both are checked against the
+current grants: a removed token ends its sessions with the next request, and open pages within 2 s.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from starlette.requests import HTTPConnection
 from bettong.config.access import ChangeFromConsole, Grants, SeeConsole
 
 COOKIE = "bettong-session"
-# People with one browser or two; the one that was longest away signs in again.
+# People with one or two browsers; beyond it the least recently used session has to sign in again.
 SESSIONS_MAX = 1_000
 _LOOPBACK_NAMES = {"localhost", "localhost.localdomain"}
 
 
 class Access:
-    """`grants`: those of now; None where no tokens are asked for."""
+    """`grants`: returns the current ones; None where no tokens are required."""
 
     def __init__(
         self, grants: Callable[[], Grants] | None, *, local: bool, changes_allowed: bool = False
     ) -> None:
-        """`local`: the console listens on loopback, and answers to names of loopback alone.
+        """`local`: the console listens on loopback, and answers only to names of loopback.
 
-        `changes_allowed`: it was started so that people may change something, by tokens that say so.
+        `changes_allowed`: it was started with --allow-changes; tokens must permit changes, too.
         """
         self._changes_allowed = changes_allowed
         self._grants = grants
@@ -39,31 +39,31 @@ class Access:
 
     @property
     def asks_for_tokens(self) -> bool:
-        """Whether there is anything to sign in to."""
+        """Whether people have to sign in."""
         return self._grants is not None
 
     def allows(self, request: HTTPConnection) -> bool:
-        """Whether who asks may see the console."""
+        """Whether the requester may see the console."""
         if self._grants is None:
             return True
         return self._may(self._shown(request))
 
     def who_changes(self, request: HTTPConnection) -> str | None:
-        """The name of who asks, where they may change something here; None for everybody else."""
+        """The requester's name, if they may make changes here; None for everybody else."""
         if not self._changes_allowed or self._grants is None:
             return None
         holder = self._grants().holder(self._shown(request))
         return holder.name if holder is not None and holder.may(ChangeFromConsole()) else None
 
     def is_ours(self, request: HTTPConnection) -> bool:
-        """Whether it is asked for by a name of its own.
+        """Whether the request uses a host name of this console.
 
-        Else a page elsewhere could have its name lead to loopback, and read here as if it were from here.
+        Otherwise a page elsewhere could make its own name resolve to loopback (DNS rebinding), and read data here.
         """
         return not self._local or is_loopback_name(request.headers.get("host", ""))
 
     def sign_in(self, token: str) -> str | None:
-        """The number of a new session; None for a token that may not see the console."""
+        """The id of a new session; None for a token that may not see the console."""
         if not self._may(token):
             return None
         number = secrets.token_urlsafe(32)

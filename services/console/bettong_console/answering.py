@@ -1,6 +1,6 @@
-"""What a process of its own does that answers one question: loads the application, reads the log, sends the answer.
+"""The separate process that answers one question: loads the application, reads the log, sends the answer.
 
-What is changed, `performing` changes.
+`performing` makes changes.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from bettong_console.question import (
     ScaleQuestion,
 )
 
-# What a person reads; `bettong replay --last` shows more.
+# As many as a person reads; `bettong replay --last` shows more.
 _EVENTS_MAX = 200
-# States may be large, and each event has two; the console holds the answer whole, and a browser draws it.
+# States may be large, and each event has two; the console keeps the whole answer in memory, and a browser draws it.
 _EVENTS_BYTES_MAX = 8_000_000
 _DEAD_LETTERS_MAX = 100
 # Nobody pastes a longer test.
 _CASE_CHARACTERS_MAX = 1_000_000
-# Above what the console waits for an answer.
+# Longer than the console waits for an answer.
 ALARM_S = 90
 
 
 def answer(question: Question, application: str, where: FoundLocations, sending: Connection) -> None:
     """Sends (status of HTTP, text) once: the answer as JSON, or why there is none. Ends the process after ALARM_S."""
-    signal.alarm(ALARM_S)  # a console that was killed ends nobody
+    signal.alarm(ALARM_S)  # a console that was killed cannot end this process
     try:
         sending.send((200, json.dumps(_found(question, application, where))))
     except ConsoleRequestError as error:
@@ -87,7 +87,7 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
     log = log_of(planned, stage, key, here)
     stretch = stretch_of(planned, log, here, log.end, from_snapshot=not question.whole)
     history = history_of(planned, key, here, stretch)
-    snapshots = kept_snapshots(planned, stretch, here)  # before others take their place
+    snapshots = kept_snapshots(planned, stretch, here)  # before newer ones replace them
     events: deque[Event] = deque(maxlen=_EVENTS_MAX)
     total = 0
     for each in folded(history, stretch, here):
@@ -115,7 +115,7 @@ def _case(question: CaseQuestion, app: Application, planned: Plan, where: FoundL
     if stage.name not in fed:
         raise ConsoleRequestError(
             422,
-            f"no client feeds stage {stage.name}: make the test of a key of {', '.join(fed)}, which leads to it",
+            f"no client feeds stage {stage.name}: make the test from a key of {', '.join(fed)}, which leads to it",
         )
     text = recorded_case(app, planned, [stage], where.on_this_machine(), key=_key(stage, question.key))
     if len(text) > _CASE_CHARACTERS_MAX:
@@ -127,7 +127,7 @@ def _case(question: CaseQuestion, app: Application, planned: Plan, where: FoundL
 
 
 def newest_within(events: Sequence[dict[str, Any]], bytes_max: int) -> list[dict[str, Any]]:
-    """The last ones, so many that their JSON has at most so many bytes; none where the last alone has more."""
+    """The last events whose JSON together has at most `bytes_max`; none where the last alone has more."""
     kept: list[dict[str, Any]] = []
     left = bytes_max
     for event in reversed(events):
@@ -162,7 +162,7 @@ def _key(stage: Stage, text: str) -> KeyValue:
             return key_of(entry, text)
         except ValueError as error:
             faults.append(f"{entry.stream}: {error}")
-    raise ConsoleRequestError(422, f"{text[:80]!r} is no key of stage {stage.name}: {'; '.join(faults)}")
+    raise ConsoleRequestError(422, f"{text[:80]!r} is not a key of stage {stage.name}: {'; '.join(faults)}")
 
 
 def _dead_letters(question: DeadLettersQuestion, planned: Plan, where: FoundLocations) -> dict[str, Any]:

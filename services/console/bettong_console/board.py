@@ -1,4 +1,4 @@
-"""What the console knows now: the newest moment, what it amounts to, its history, and what has happened."""
+"""The console's current data: the newest inspection, its measures, their history, and changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bettong_console.series import series_of
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest moment for which Redis was there, what it amounts to, and how the deployment is now.
+    """The newest inspection for which Redis answered, its measures, and the deployment now.
 
     `above`: since when the p99 is above the objective; None where it is not.
     """
@@ -34,14 +34,14 @@ class Known:
     above: AboveObjective | None
 
     def needs(self) -> list[Need]:
-        """What needs a person, the worst first."""
+        """The problems that need a person, the worst first."""
         return needs(self.now, self.measured, self.accounts, self.above)
 
 
 class Board:
-    """Of one application, for one thread. `version` grows with each moment; 0: nobody has looked yet.
+    """Of one application, for one thread. `version` grows with each inspection; 0 before the first.
 
-    `objective_p99_ms`: what the p99 from client to delivery is to be; None where none is set.
+    `objective_p99_ms`: the objective for the p99 from client to delivery; None where none is set.
     """
 
     def __init__(self, application: str, objective_p99_ms: float | None = None) -> None:
@@ -50,9 +50,9 @@ class Board:
         self.version = 0
         self.history = History()
         self.known: Known | None = None
-        # Who did not answer the last time, and why.
+        # Why Kafka or Redis did not answer the last time.
         self.silent: Sequence[str] = ()
-        # When it looked first, Unix s; None before.
+        # The time of the first inspection, Unix s; None before.
         self.first_s: float | None = None
         self._watched: Watched | None = None
         self._alerts: Alerts = {}
@@ -60,18 +60,18 @@ class Board:
 
     @property
     def changes(self) -> Sequence[Change]:
-        """What has happened, the oldest first."""
+        """All changes, the oldest first."""
         return self._watched.changes if self._watched is not None else ()
 
     def note(self, change: Change) -> None:
-        """What a person did from a page, beside what is seen. Not before the first look."""
+        """Adds a change that a person made from a page. Not before the first inspection."""
         self._report([change])
         self.version += 1
 
     def add(self, time_s: float, at_s: float, answers: DeploymentAnswers, *, every_s: int = 1) -> None:
-        """What was answered, at `time_s` (Unix s), and by a clock that never goes back (`at_s`).
+        """Adds the answers at `time_s` (Unix s), and by a monotonic clock (`at_s`).
 
-        `every_s`: how often it was asked until now. Where Redis is away, what it said before stays, with its time;
+        `every_s`: the interval of inspections until now. While Redis is away, its last data stays, with its time, and
         charts have a hole.
         """
         self.version += 1
@@ -97,7 +97,7 @@ class Board:
         self.known = Known(moment, measured, self._watched.accounts, found, above)
         self._alerts, begun_or_over = alerts(self._alerts, self.known.needs(), time_s)
         self._report(begun_or_over)
-        # Of the time in which Redis was away nobody knows anything.
+        # The time in which Redis was away stays a hole.
         self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)
 
     def _report(self, changes: Sequence[Change]) -> None:

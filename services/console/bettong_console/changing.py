@@ -1,4 +1,4 @@
-"""What a page may change, and what is noted of it: requests as questions, answers as events. Pure."""
+"""Changes from a page: requests as questions, answers as events. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bettong.inspection.changes import Change, ChangeKind
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import ChangeQuestion, ResetQuestion, RetryQuestion, ScaleQuestion
 
-# What a person ticks one by one; "all" names none.
+# More than a person ticks one by one; "all" names none.
 IDS_MAX = 1_000
-# As many as `bettong k8s scale` takes; partitions are the bound that counts.
+# As many as `bettong k8s scale` takes; the number of partitions is the real bound.
 WORKERS_MAX = 4_096
 _NAMED_MAX = 3
-# Statuses by which a request was refused, and nothing was begun; after others nobody knows.
+# Statuses of requests that were refused before anything was done; after others the outcome is unknown.
 _REFUSED = range(400, 500)
 _RETRY = 'expected {"ids": ["0.12.3"], "dry_run": true}, or with "ids": "all" and, if wanted, "computation": "NAME"'
 _SCALE = f'expected {{"workers": 4, "dry_run": true}}, with 0 to {WORKERS_MAX:,} workers; null asks how many there are'
@@ -23,7 +23,7 @@ _RESET = 'expected {"application": "NAME", "dry_run": true}'
 
 
 def retry_of(body: bytes) -> RetryQuestion:
-    """The dead letters that a request wants sent again. Raises ConsoleRequestError for anything but the form above."""
+    """The dead letters that a request wants sent again. Raises ConsoleRequestError unless it has the form above."""
     given, dry_run = _given(body, {"ids", "computation"}, _RETRY)
     ids, computation = given.get("ids"), given.get("computation", "")
     if not isinstance(computation, str):
@@ -46,13 +46,13 @@ def scale_of(body: bytes, release: str | None) -> ScaleQuestion:
         raise ConsoleRequestError(400, _SCALE)
     if release is None:
         raise ConsoleRequestError(
-            422, "whose workers is not known here: BETTONG_CONSOLE_RELEASE names a release of the chart"
+            422, "the release is not known here: BETTONG_CONSOLE_RELEASE names a release of the chart"
         )
     return ScaleQuestion(release, workers, dry_run)
 
 
 def reset_of(body: bytes, application: str) -> ResetQuestion:
-    """That a request wants the states of the application folded again; it names it. See `retry_of`."""
+    """A request to reset the states of the application, which it must name. See `retry_of`."""
     given, dry_run = _given(body, {"application"}, _RESET)
     name = given.get("application")
     if not isinstance(name, str):
@@ -65,12 +65,12 @@ def reset_of(body: bytes, application: str) -> ResetQuestion:
 
 
 def changed(who: str, question: ChangeQuestion, answer: dict[str, Any], at_s: float) -> Change:
-    """The event that somebody has changed something."""
+    """The event of a change that somebody made."""
     return _change(question, _done(who, question, answer), at_s)
 
 
 def not_changed(who: str, question: ChangeQuestion, error: ConsoleRequestError, at_s: float) -> Change:
-    """The event that somebody wanted to, and was refused or has no answer."""
+    """The event of a change that was refused, or got no answer."""
     how = "it was refused" if error.status in _REFUSED else "no answer came"
     return _change(question, f"{_wanted(question)}, by {who}, and {how}: {error}", at_s)
 
@@ -78,12 +78,12 @@ def not_changed(who: str, question: ChangeQuestion, error: ConsoleRequestError, 
 def _given(body: bytes, names: set[str], expected: str) -> tuple[dict[str, Any], bool]:
     """The fields of a request, and its `dry_run`.
 
-    One that does not say `dry_run` is refused: nobody changes something by a word that was left out.
+    A request without `dry_run` is refused: leaving it out must not change anything.
     """
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
-        raise ConsoleRequestError(400, f"no JSON: {expected}") from None
+        raise ConsoleRequestError(400, f"not JSON: {expected}") from None
     if not isinstance(given, dict) or not given.keys() <= names | {"dry_run"}:
         raise ConsoleRequestError(400, expected)
     if not isinstance(given.get("dry_run"), bool):
@@ -94,14 +94,16 @@ def _given(body: bytes, names: set[str], expected: str) -> tuple[dict[str, Any],
 def _id(text: object) -> DeadLetterId:
     found = DeadLetterId.of(text) if isinstance(text, str) else None
     if found is None:
-        raise ConsoleRequestError(400, f"{str(text)[:40]!r} names no dead letter; expected e.g. 0.12.3")
+        raise ConsoleRequestError(
+            400, f"{str(text)[:40]!r} is not the id of a dead letter; expected e.g. 0.12.3"
+        )
     return found
 
 
 def _change(question: ChangeQuestion, text: str, at_s: float) -> Change:
     match question:
         case RetryQuestion():
-            # Not the name of those that are seen to come: see `changes.added`, which joins these.
+            # Not the name of changes for new dead letters: `changes.added` joins these.
             return Change(at_s, ChangeKind.MESSAGES, "sent again", text)
         case ScaleQuestion():
             return Change(at_s, ChangeKind.STATES, "workers scaled", text)

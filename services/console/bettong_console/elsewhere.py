@@ -1,4 +1,4 @@
-"""What cannot be changed from a page: why not, and the commands that do it. Pure."""
+"""Changes that a page cannot make: why not, and the commands that make them. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Why a page cannot change something, and what changes it, a command a line."""
+    """Why a page cannot make a change, and the commands that make it, one per line."""
 
     why: str
     commands: str
 
 
 def elsewhere(application: str, suite: Path | None, release: str | None) -> Mapping[str, Elsewhere]:
-    """What a page does not do, by `scale` and `reset`.
+    """The changes that a page does not make, of `scale` and `reset`.
 
     `application`: its file. `suite`: the folder of the suite of this machine that runs it. `release`: of the chart.
     """
@@ -26,14 +26,14 @@ def elsewhere(application: str, suite: Path | None, release: str | None) -> Mapp
         folder = f" --dir {shlex.quote(str(suite))}"
         return {
             "scale": Elsewhere(
-                "Here one Spark on this machine has all the slots, and how many is settled when it starts: one a core."
-                " End the suite and start it with another number; it goes on from its snapshots.",
+                "Here one Spark on this machine has all slots; their number is fixed at its start: one per core. Stop"
+                " the suite and start it with another number; it resumes from its snapshots.",
                 f"bettong down{folder}\nBETTONG_SPARK_MASTER='local[4,4]' bettong up {file}{folder}",
             ),
             "reset": Elsewhere(
-                "A processor that runs would save its states again, and this suite starts its processor again whenever"
-                " it ends. So the suite has to be down.",
-                # The record of a processor that was stopped lives for ten seconds.
+                "A running processor would save its states again, and this suite restarts its processor whenever it"
+                " ends. So the suite must be stopped first.",
+                # The record of a stopped processor expires after ten seconds.
                 f"bettong down{folder} && sleep 12 &&\n"
                 f"bettong state reset {file}{folder} --yes &&\nbettong up {file}{folder}",
             ),
@@ -41,8 +41,8 @@ def elsewhere(application: str, suite: Path | None, release: str | None) -> Mapp
     if release is None:
         return {
             "scale": Elsewhere(
-                "What its workers run on is not known here. On Kubernetes the chart's own console scales them"
-                " (console.allowChanges), or this command does; else start or stop executors of your Spark.",
+                "The platform of its workers is not known here. On Kubernetes the chart's own console scales them"
+                " (console.allowChanges), or this command does; otherwise start or stop executors of your Spark.",
                 "bettong k8s scale N",
             )
         }

@@ -1,4 +1,4 @@
-"""What a request of the console is refused for.
+"""Errors of the console's requests.
 
 BettongError
 └── ConsoleRequestError         a request that cannot be answered, and why
@@ -8,7 +8,7 @@ from bettong.errors import BettongError
 
 
 class ConsoleRequestError(BettongError):
-    """A request that cannot be answered: `status` is that of HTTP, the text says what was expected."""
+    """A request that cannot be answered: `status` is the HTTP status, the text says what was expected."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""What every request passes, and every answer gets: who asks, by which name, and what browsers may do with it."""
+"""Checks every request: authentication and host name; and adds security headers to every answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bettong_console.access import Access
 
-# Nothing comes from elsewhere, nothing goes elsewhere, nobody frames it, and no markup can run.
+# Nothing is loaded from or sent to other sites, no site may frame it, and no markup can run.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self';"
     " base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
@@ -27,7 +27,7 @@ _HEADERS = {
 }
 SIGN_IN = "/sign-in"
 ALIVE = "/alive"
-# For those who have shown nothing yet: whether it lives, where to sign in, and how that looks.
+# Open without authentication: liveness, the sign-in page, and its files.
 _OPEN = (ALIVE, SIGN_IN)
 _OPEN_FOLDER = "/static/"
 
@@ -40,7 +40,7 @@ class RequestGuard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers itself what is refused."""
+        """Refuses a request itself, or passes it on."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -60,13 +60,13 @@ class RequestGuard:
         path = request.url.path
         if not self._access.is_ours(request):
             return JSONResponse(
-                {"error": "this console answers to names of loopback alone: 127.0.0.1 or localhost"}, 421
+                {"error": "this console answers only to names of loopback: 127.0.0.1 or localhost"}, 421
             )
         if path in _OPEN or path.startswith(_OPEN_FOLDER) or self._access.allows(request):
             return None
         if path.startswith("/api/"):
             return JSONResponse(
-                {"error": "show a token that may see the console, Authorization: Bearer TOKEN; or sign in"},
+                {"error": "send a token that may see the console, Authorization: Bearer TOKEN; or sign in"},
                 401,
                 headers={"www-authenticate": "Bearer"},
             )

@@ -1,6 +1,6 @@
-"""What probes ask that speak no TLS and have no token: whether the event loop answers. It says nothing else.
+"""Liveness for probes without TLS and token: whether the event loop answers. It reveals nothing else.
 
-Every request gets the same answer, whatever it asks for.
+Every request gets the same answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from bettong_console.serving import listening_socket
 
-# A probe asks at once, in some hundred bytes; the kubelet waits for a second.
+# A probe sends its request at once, in some hundred bytes; the kubelet waits for a second.
 _ASK_S_MAX = 2.0
 _REQUEST_BYTES_MAX = 8_192
 _ANSWER = (
@@ -21,7 +21,7 @@ _ANSWER = (
 
 @contextlib.asynccontextmanager
 async def health_served(address: str | None) -> AsyncIterator[None]:
-    """Answers at host:port while the block runs; nowhere for None. Raises SettingsError where it cannot listen."""
+    """Answers at host:port while the block runs; does nothing for None. Raises SettingsError where it cannot listen."""
     if address is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""The last day in rings of memory: a value a second for 5 minutes, one each 10 s for an hour, one a minute for a day.
+"""The last day in ring buffers: a value per second for 5 minutes, one per 10 s for an hour, one per minute for a day.
 
-Bounded by SERIES_MAX series of 2,100 values of 4 bytes and a header each: 4.5 MB. A value that was not known is NaN, a
-hole. What a console before this one knew is in Redis: see `kept_history`.
+Bounded by SERIES_MAX series of 2,100 values of 4 bytes and a header each: 4.5 MB. An unknown value is NaN, a hole. The
+history of an earlier console is in Redis: see `kept_history`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 SERIES_MAX = 512
-# Well within what 4 bytes hold.
+# Well within the range of 4-byte floats.
 _VALUE_MAX = 1e30
-# Seconds by which a look may come late: where somebody looked all the time, there is no hole.
+# Seconds by which an inspection may be late without a hole.
 _LATE_S_MAX = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time, as it stands in addresses: `values` of `step_s` seconds each."""
+    """A time span, by its name in addresses: `values` of `step_s` seconds each."""
 
     name: str
     step_s: int
@@ -32,7 +32,7 @@ SPANS = {each.name: each for each in (Span("5m", 1, 300), Span("1h", 10, 360), S
 
 @dataclass(frozen=True, slots=True)
 class HistoryStretch:
-    """What a span holds: the time of its first value (Unix s), and by series as many values as there are steps."""
+    """The values of a span: the time of the first one (Unix s), and by series a value for each step."""
 
     span: Span
     first_s: int
@@ -42,7 +42,7 @@ class HistoryStretch:
 class History:
     """All series of an application. For one thread.
 
-    A step of 10 s or a minute holds the mean of a rate, and of all else the greatest: peaks are not averaged away.
+    A step of 10 s or a minute has the mean of a rate, and the maximum of other values: peaks are not averaged away.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class History:
         self.dropped = 0
 
     def add(self, time_s: float, values: Mapping[str, float | None], *, every_s: int = 1) -> None:
-        """What was measured, and how often it is: it stands for the seconds since the look before, too.
+        """Adds values, and the interval of inspections: they count for the seconds since the previous one, too.
 
         Series beyond SERIES_MAX are not kept, and counted in `dropped`.
         """
@@ -60,7 +60,7 @@ class History:
             rings.add(time_s, kept, every_s)
 
     def names(self, span: Span) -> Collection[str]:
-        """The series that the span has."""
+        """The names of the span's series."""
         return self._rings[span.name].names()
 
     def first_s(self, span: Span, now_s: float) -> int:
@@ -72,11 +72,11 @@ class History:
         return self._rings[span.name].stretch(now_s, self.names(span) if names is None else names)
 
     def steps(self, span: Span, after: int, at_most: int) -> Iterator[tuple[int, Mapping[str, float]]]:
-        """The newest steps behind one, `at_most` of them, and their values; NaN for none."""
+        """The newest steps after one, `at_most` of them, and their values; NaN for none."""
         return self._rings[span.name].steps(after, at_most)
 
     def restore(self, span: Span, now_s: float, found: Mapping[int, Mapping[str, float]]) -> None:
-        """Takes values of steps up to now where it has none of its own."""
+        """Fills in values of steps up to now where it has none of its own."""
         self._rings[span.name].restore(int(now_s) // span.step_s, found)
 
 
@@ -92,7 +92,7 @@ class _Rings:
     def add(self, time_s: float, values: Mapping[str, float | None], every_s: int) -> None:
         step = int(time_s) // self._span.step_s
         if step < self._step:
-            return  # the clock was set back: what is there stays true
+            return  # the clock was set back: existing values stay
         late = (
             range(self._step + 1, step)
             if 1 < step - self._step <= every_s + _LATE_S_MAX + 1 and self._span.step_s == 1
@@ -145,7 +145,7 @@ class _Rings:
         return None if math.isnan(value) else value
 
     def _pass_to(self, step: int) -> None:
-        """Empties the steps that nobody has filled, and forgets series that have no value any more."""
+        """Empties skipped steps, and forgets series that have no value left."""
         if step == self._step:
             return
         for passed in range(max(self._step + 1, step - self._span.values + 1), step + 1):
@@ -157,7 +157,7 @@ class _Rings:
             self._rings = {name: ring for name, ring in self._rings.items() if not all(map(math.isnan, ring))}
 
     def _ring(self, name: str) -> array[float] | None:
-        """Of a series; None where there is no room: others had these names before, and go when they are empty."""
+        """The ring of a series; None where there is no room until older series are empty."""
         ring = self._rings.get(name)
         if ring is None and len(self._rings) < SERIES_MAX:
             ring = self._rings[name] = array("f", [math.nan] * self._span.values)

@@ -1,4 +1,4 @@
-"""The history as JSON: each series of a span is written once a look, however many pages draw it. Pure."""
+"""The history as JSON: each series of a span is written once per inspection, however many pages draw it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bettong_console.history import History, Span
 
 @dataclass(slots=True)
 class _Written:
-    """Series of a span by name, as they were with a version, and with this first value."""
+    """Series of a span by name, as of a version, from this first value on."""
 
     version: int
     first_s: int
@@ -19,14 +19,14 @@ class _Written:
 
 
 class HistoryTexts:
-    """Of one history. Bounded by its series."""
+    """The texts of one history. Bounded by its series."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._written: dict[str, _Written] = {}
 
     def text(self, span: Span, names: Collection[str] | None, *, version: int, now_s: float) -> str:
-        """The series of these names that there are, all for None. `version`: another one with each look."""
+        """The existing series of these names, all for None. `version`: changes with each inspection."""
         first_s = self._history.first_s(span, now_s)
         written = self._written.get(span.name)
         if written is None or (written.version, written.first_s) != (version, first_s):
@@ -44,5 +44,5 @@ class HistoryTexts:
 
 
 def _text(values: Sequence[float | None]) -> str:
-    """Five digits are more than a chart shows."""
+    """A series, with five digits: more than a chart shows."""
     return f"[{','.join('null' if value is None else f'{value:.5g}' for value in values)}]"

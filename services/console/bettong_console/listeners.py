@@ -1,4 +1,4 @@
-"""Open pages: each gets the newest view when there is one, never an old one, and there are at most so many."""
+"""Open pages: each gets the newest view when there is one, never an old one; their number is bounded."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.views import VIEWS
 
-# Who asks once asks again, as programs do.
+# A program that polls once polls again within this time.
 _ASKED_S = 10.0
-# A text says what time it is, by which a page knows how old its numbers are.
+# A text contains the time, by which a page knows how old its numbers are.
 _TEXT_S_MAX = 1.0
 
 
 class Listeners:
-    """For one event loop. `wanted` is set while somebody is there for whom the board is to be new.
+    """For one event loop. `wanted` is set while a page or program needs a fresh board.
 
-    Each view is made once a version, however many pages have it open; and once more for who comes later than that.
+    Each view is made once per version, however many pages have it open; and again for later requests.
     """
 
     def __init__(self, board: Board, listeners_max: int) -> None:
@@ -36,24 +36,24 @@ class Listeners:
         self.wanted = asyncio.Event()
 
     def are_there(self) -> bool:
-        """Whether a page is open, or somebody asked of late; else `wanted` is unset."""
+        """Whether a page is open, or a request came recently; else `wanted` is cleared."""
         found = self._count > 0 or time.monotonic() - self._asked_s < _ASKED_S
         if not found:
             self.wanted.clear()
         return found
 
     def wake(self) -> None:
-        """The board has changed."""
+        """Wakes all streams: the board has changed."""
         self._news.set()
         self._news = asyncio.Event()
 
     def close(self) -> None:
-        """Ends all of them: the console stops."""
+        """Ends all streams: the console stops."""
         self._closed = True
         self.wake()
 
     def view(self, name: str) -> str:
-        """A view as JSON. Raises ConsoleRequestError for a name that there is not, and before the first look."""
+        """A view as JSON. Raises ConsoleRequestError for an unknown name, and before the first inspection."""
         _check_name(name)
         self._note_asked()
         now_s = time.time()
@@ -79,19 +79,17 @@ class Listeners:
         return self._stream(name)
 
     def _note_asked(self) -> None:
-        """For a while the board is to be new."""
+        """Keeps the board fresh for a while."""
         self._asked_s = time.monotonic()
         self.wanted.set()
 
     def _why_unknown(self) -> str:
-        """For a page that has nothing to show yet."""
+        """The reason for a page that has nothing to show yet."""
         silent = "; ".join(self._board.silent)
-        return (
-            f"nothing is known yet: {silent}" if silent else "nobody has answered yet; come again in a second"
-        )
+        return f"no data yet: {silent}" if silent else "no service has answered yet; retry in a second"
 
     async def _stream(self, name: str) -> AsyncIterator[str]:
-        if self._count >= self._listeners_max:  # others came between the question and now
+        if self._count >= self._listeners_max:  # others came meanwhile
             return
         self._count += 1
         self.wanted.set()
@@ -113,5 +111,5 @@ def _check_name(name: str) -> None:
 
 
 def as_json(values: Mapping[str, Any]) -> str:
-    """One line. Raises ValueError for what JSON has no number for."""
+    """JSON in one line. Raises ValueError for numbers that JSON does not have."""
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

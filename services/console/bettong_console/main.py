@@ -16,7 +16,7 @@ from bettong_console.service import Console
 
 
 def main(overrides: Mapping[str, object]) -> None:
-    """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
+    """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError with the remedy when it cannot run."""
     settings = read(ConsoleSettings, overrides)
     log = configure(settings, CONSOLE)
     planned = plan(load(settings.application))

@@ -1,10 +1,10 @@
-"""The history as it is kept in Redis, step by step. Pure.
+"""The encoding of the history in Redis, step by step. Pure.
 
     field of a ring's hash   value
-    step % values            step (8 bytes), which names (4 bytes), then 4 bytes a series: a float, NaN for none
-    names:N                  JSON: the names of the series, in that order; N is the CRC of it
+    step % values            step (8 bytes), which names (4 bytes), then 4 bytes per series: a float, NaN for none
+    names:N                  JSON: the names of the series, in that order; N is its CRC
 
-So a ring of SPANS has as many fields as steps, and NAMES_MAX more. Who reads takes what fits: others write there, too.
+So a ring of SPANS has as many fields as steps, and NAMES_MAX more. Readers skip invalid fields: others may write there.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bettong.edges.redis_store import RingChange
 from bettong_console.history import SERIES_MAX, SPANS, History, Span
 
 _HEAD = Struct("<qI")
-# Lists of series that the steps of a ring may have; another one comes with each new series. Of more the oldest goes.
+# Most lists of series names in a ring; each new series adds one, and beyond this the oldest is removed.
 NAMES_MAX = 8
-# Steps of a write: what a look stands for, and what was not written while the lease of a console that died lasted.
+# Most steps of a write: those of an inspection, and those of the time in which a dead console's lease lasted.
 _STEPS_MAX = 48
 _NAME_BYTES_MAX = 64 * SERIES_MAX
 
 
 class PackedHistory:
-    """What of a history is not written yet."""
+    """The part of a history that is not written yet."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -36,17 +36,17 @@ class PackedHistory:
         self._names: dict[str, deque[str]] = {name: deque() for name in SPANS}
 
     def changes(self) -> dict[str, RingChange]:
-        """Of each span the steps since `note_written`, and the one that was the newest then: it may have grown."""
+        """The steps of each span since `note_written`, and the newest one then, which may have changed."""
         return {name: change for name, span in SPANS.items() if (change := self._change(span)) is not None}
 
     def note_written(self) -> None:
-        """What `changes` gave last is written."""
+        """Notes that the last `changes` are written."""
         for name, span in SPANS.items():
             for step, _ in self._history.steps(span, -1, 1):
                 self._written[name] = step
 
     def restore(self, span: Span, now_s: float, fields: Mapping[bytes, bytes]) -> None:
-        """Takes over what a console before wrote."""
+        """Takes over the fields that an earlier console wrote."""
         self._names[span.name].extend(
             name.decode(errors="replace") for name in fields if name.startswith(b"names:")
         )
@@ -71,7 +71,7 @@ class PackedHistory:
 
 
 def unpacked(fields: Mapping[bytes, bytes]) -> dict[int, dict[str, float]]:
-    """By step, the values of its series; without what is no such field."""
+    """The values of the series by step; invalid fields are skipped."""
     names = {key: _names(text) for key, text in fields.items() if key.startswith(b"names:")}
     found: dict[int, dict[str, float]] = {}
     for key, value in fields.items():

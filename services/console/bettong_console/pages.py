@@ -1,4 +1,4 @@
-"""The files of the page, read once: what is not among them is not served, whatever a path says."""
+"""The files of the page, read once: nothing else is served, whatever the path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PageFile:
     tag: str
 
     def answer(self, request: Request, status: int = 200) -> Response:
-        """The file, or that it has not changed."""
+        """The file, or status 304 if it has not changed."""
         headers = {"etag": self.tag, "cache-control": "no-cache"}
         if status == 200 and request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
@@ -37,7 +37,7 @@ class PageFile:
 
 
 def page_files(folder: Path = FOLDER) -> dict[str, PageFile]:
-    """All of them, by their path below the folder."""
+    """All files, by their path below the folder."""
     return {
         str(path.relative_to(folder)): _read(path)
         for path in sorted(folder.rglob("*"))

@@ -1,7 +1,7 @@
-"""What a process of its own changes that was asked to: sends dead letters again, scales workers, resets states.
+"""Makes requested changes, in a separate process: sends dead letters again, scales workers, resets states.
 
-Each says with `dry_run` what it would do. Its answer has `texts`, which say it to a person, and `fault`, for which it
-was not done to its end.
+With `dry_run`, each only reports what it would do. Its answer has `texts` for people, and `fault`, the reason why it
+was not completed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bettong.local.locations import FoundLocations
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import ResetQuestion, RetryQuestion, ScaleQuestion
 
-# Each takes two sessions with the sender, some tens of ms. What is left when time is nearly over, the next call does.
+# Each takes two sessions with the sender, some tens of ms. The next call does what is left when time is nearly over.
 _RETRIES_MAX = 1_000
 _RETRY_S_MAX = 45.0
 
@@ -30,7 +30,7 @@ def retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> di
     if where.sender is None and not question.dry_run:
         raise ConsoleRequestError(
             422,
-            "where the sender is cannot be known from here: start the console with --sender HOST:PORT, or"
+            "the sender's address is not known here: start the console with --sender HOST:PORT, or"
             " BETTONG_CONSOLE_SENDER",
         )
     log = DeadLetterLog(where.kafka, planned.application, frame_bytes_max=where.frame_bytes_max)
@@ -48,7 +48,7 @@ def retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> di
             break
         try:
             resending.retry(found, time.time_ns())
-        except ClientError as error:  # what was sent before is sent, and is told
+        except ClientError as error:  # earlier ones were sent, and are reported
             fault = str(error)
             break
     return {
@@ -95,9 +95,9 @@ def reset(question: ResetQuestion, planned: Plan, where: FoundLocations) -> dict
         "records": records,
         "texts": [
             reset_text(planned.application, records, done=not question.dry_run),
-            f"every state of {stages} is then one of the whole log, folded by the code that the processor starts with",
-            "results that are out stay as they are, and are not put out again; new ones come from the new states",
-            "workers of the micro-batch schedule on other machines have to end, too: their shared memory holds states",
+            f"the next start folds every state of {stages} from the whole log, with the processor's code at that time",
+            "delivered results stay, and are not delivered again; new ones come from the new states",
+            "workers of the micro-batch schedule on other machines must end, too: their shared memory holds states",
         ],
         "fault": None,
     }

@@ -1,4 +1,4 @@
-"""What a page may ask that takes time to find out, or to do, and that users' code takes part in."""
+"""Questions of a page that take time to answer or perform, and that run users' code."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from bettong.frames.dead_letter_id import DeadLetterId
 
 @dataclass(frozen=True, slots=True)
 class KeyQuestion:
-    """What happened to a key? `stage`: "" where there is one alone; `whole`: from the beginning of the log."""
+    """What happened to a key? `stage`: "" if there is only one; `whole`: from the beginning of the log."""
 
     stage: str
     key: str
@@ -16,7 +16,7 @@ class KeyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class CaseQuestion:
-    """A test of what clients have sent of a key. `stage`: "" where there is one alone."""
+    """A test of the messages that clients have sent of a key. `stage`: "" if there is only one."""
 
     stage: str
     key: str
@@ -33,7 +33,7 @@ class DeadLettersQuestion:
 class RetryQuestion:
     """Send dead letters to their sources again: these, or with `ids` empty all of `computation` ("": of all).
 
-    `dry_run`: only say what would be done.
+    `dry_run`: only report what would be done.
     """
 
     ids: tuple[DeadLetterId, ...]
@@ -43,7 +43,7 @@ class RetryQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ScaleQuestion:
-    """Set the number of workers of a release of the chart. None: only say how many there are, and `dry_run`."""
+    """Set the number of workers of a release of the chart. None, with `dry_run`: only report how many there are."""
 
     release: str
     workers: int | None
@@ -52,7 +52,7 @@ class ScaleQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ResetQuestion:
-    """Delete all snapshots, so that the next start folds every state from the beginning of the log again."""
+    """Delete all snapshots, so that the next start folds every state again from the beginning of the log."""
 
     dry_run: bool
 

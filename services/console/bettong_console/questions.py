@@ -1,4 +1,4 @@
-"""Questions that take time and run users' code: each in a process of its own, which is ended when it takes too long.
+"""Answers questions that take time and run users' code: each in a separate process, killed when it takes too long.
 
 The console itself folds nothing: a function that never returns, or ends its process, costs one answer.
 """
@@ -16,16 +16,16 @@ from bettong.local.locations import FoundLocations
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import Question
 
-# A log of some million records is folded in this; a person has given up by then.
+# Enough to fold a log of some million records; nobody waits longer.
 ANSWER_S_MAX = 60.0
-# Each is a process with Python's libraries, some 150 MB, and a core for as long as it folds.
+# Each is a process of some 150 MB, which uses a core for as long as it folds.
 AT_A_TIME_MAX = 2
 _POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """`status` is that of HTTP, `text` JSON."""
+    """`status` is the HTTP status, `text` JSON."""
 
     status: int
     text: str
@@ -54,7 +54,7 @@ class Questions:
             sending.close()
             try:
                 found = await self._received(receiving)
-            finally:  # also when the page that asked has gone
+            finally:  # also when the page that asked was closed
                 process.kill()
                 await asyncio.to_thread(process.join)
                 process.close()
@@ -70,20 +70,20 @@ class Questions:
             if loop.time() > deadline_s:
                 return Answered(
                     504,
-                    f"no answer within {self._answer_s_max:.0f} s: what was to be changed may be, or in part; a key's"
-                    " history is found sooner from the newest snapshot on; bettong replay takes as long as it takes",
+                    f"no answer within {self._answer_s_max:.0f} s: a requested change may have been made, or in part;"
+                    " read a key's history from its newest snapshot, or use bettong replay, which has no time limit",
                 )
             await asyncio.sleep(_POLL_S)
         with contextlib.suppress(EOFError, OSError):  # OSError: it died in the middle of its answer
             status, text = await asyncio.to_thread(receiving.recv)
             return Answered(status, text)
-        return Answered(500, "the process that looked for it has died: see the console's log")
+        return Answered(500, "the process that prepared the answer died: see the console's log")
 
     @contextlib.asynccontextmanager
     async def _room(self) -> AsyncIterator[None]:
         if self._running >= AT_A_TIME_MAX:
             raise ConsoleRequestError(
-                503, f"{self._running} such questions are being answered; come again in a moment"
+                503, f"{self._running} such questions are being answered; retry in a moment"
             )
         self._running += 1
         try:
@@ -93,7 +93,7 @@ class Questions:
 
 
 def _answer(question: Question, application: str, where: FoundLocations, sending: Connection) -> None:
-    """Runs in the process of its own: what folds, Numba above all, is loaded there alone."""
+    """Runs in the separate process: only there the libraries for folding are loaded, above all Numba."""
     from bettong_console.answering import answer
 
     answer(question, application, where, sending)

@@ -1,4 +1,4 @@
-"""Which numbers have a history, by name: `WHAT` of the application, `stage/NAME/WHAT`, `sink/NAME/WHAT`. Pure.
+"""The numbers with a history, by name: `WHAT` of the application, `stage/NAME/WHAT`, `sink/NAME/WHAT`. Pure.
 
 `WHAT` ends with its unit; `_per_s` are rates.
 """
@@ -13,7 +13,7 @@ Values = dict[str, float | None]
 
 
 def series_of(measured: Measures) -> Values:
-    """All of them, those of the application first: where there is no room for all, these are kept."""
+    """All series, those of the application first: these are kept where there is no room for all."""
     return dict(_values(measured))
 
 

@@ -1,11 +1,11 @@
-"""The life of a console: look at the deployment, serve pages, stop without waiting for open ones.
+"""The life cycle of a console: inspects the deployment, serves pages, stops without waiting for open ones.
 
     starting ──> serving ──(SIGTERM)──> stopping: open pages are ended, then the server
 
-It looks once a second while a page is open, else every 10 s, for the history alone: it is to cost next to nothing
-where nobody looks. Where a service is late with its record it looks again when that would count, so that a service that
-died shows within 2 s. The history is kept in Redis. A Redis or a Kafka that is away ends nothing: pages say what is not
-known, and since when.
+It inspects once a second while a page is open, else every 10 s, only for the history: an unwatched console costs next
+to nothing. If a service's record is late, it inspects again at the time when that would count, so that a dead service
+shows within 2 s. The history is kept in Redis. A Redis or a Kafka that is away ends nothing: pages show what is
+unknown, and since when.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from bettong_console.serving import SilentConnections, listening_socket, server,
 from bettong_console.site import Site
 from bettong_console.views import description
 
-# Half of what pages may get: a chart has a value a second.
+# The interval of inspections for open pages: a chart has a value per second.
 _WATCHED_S = 1
-# Partitions write twice a second: of two looks within that, both would show what one wrote alone, as if it stayed so.
+# Partitions write twice a second: two inspections within that would see the same records, as if nothing had moved.
 _AGAIN_S_MIN = 0.6
-# A step of the history of an hour.
+# A step of the hour's history.
 IDLE_S = 10
 
 
@@ -65,7 +65,7 @@ class Console:
         self._board = Board(plan.application, settings.console_objective_p99_ms)
         self._listeners = Listeners(self._board, settings.console_listeners_max)
         self._live = LiveDeployment(plan.application, where.redis, where.kafka)
-        # Drawn once: see `edges.redis_store.lease`.
+        # A unique name, chosen once: see `edges.redis_store.lease`.
         writer = f"{socket.gethostname()}/{uuid.uuid4().hex}"
         self._kept = KeptHistory(self._board.history, where.redis, plan.application, writer, log)
         self._asking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="poll")
@@ -118,13 +118,13 @@ class Console:
             self._log.info("stopped")
         for each in (polling, serving):
             if not each.cancelled():
-                each.result()  # raises what ended it
+                each.result()  # raises the error that ended it
 
     def _ask(self) -> DeploymentAnswers:
         return self._live.answers(redis_may_be_away=True)
 
     async def _poll(self, silent: SilentConnections) -> None:
-        """Asks in the middle of each interval; a look that takes longer is followed by the next one in the next."""
+        """Inspects in the middle of each interval; after a slow inspection, in the middle of the next one."""
         loop = asyncio.get_running_loop()
         every_s = _WATCHED_S
         while True:
@@ -137,7 +137,7 @@ class Console:
             every_s = await self._rest(answers)
 
     async def _keep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The history goes on where a console before this one ended, and the next one goes on with this one's."""
+        """Continues the history of an earlier console, and writes it for a later one."""
         self._kept.restore(await loop.run_in_executor(self._asking, self._kept.read), time.time())
         await loop.run_in_executor(self._asking, self._kept.take_lease)
         changes = self._kept.changes()
@@ -145,7 +145,7 @@ class Console:
             self._kept.note_written()
 
     async def _rest(self, answers: DeploymentAnswers) -> int:
-        """Waits for the next look, and returns how long that may have been; a page that is opened ends a long wait."""
+        """Waits for the next inspection, and returns the interval; opening a page ends a long wait."""
         if self._listeners.are_there():
             await asyncio.sleep(until_watched(time.time(), answers))
             return _WATCHED_S
@@ -155,7 +155,7 @@ class Console:
 
 
 def until_watched(now_s: float, answers: DeploymentAnswers) -> float:
-    """Seconds until the next look for an open page, after one that found this: sooner where a service is late."""
+    """Seconds until the next inspection for an open page: sooner where a service is late in these answers."""
     late = [left_s for record in answers.live.values() if (left_s := overdue_s(record)) is not None]
     usual_s = until_next(now_s, _WATCHED_S)
     return min(usual_s, max(_AGAIN_S_MIN, *late)) if late else usual_s
@@ -168,13 +168,13 @@ def until_next(now_s: float, every_s: int) -> float:
 
 
 def _grants(tokens: Path | None, log: Logger) -> Callable[[], Grants] | None:
-    """The grants of now; None where no tokens are asked for."""
+    """A function that returns the current grants; None where no tokens are required."""
     if tokens is None:
         return None
     return Reloaded([tokens], lambda: read_tokens(tokens), log).current
 
 
 def _suite(directory: Path, where: FoundLocations) -> Path | None:
-    """The folder of the suite whose Kafka this is; None where it is none of this machine's."""
+    """The folder of the suite whose Kafka this is; None if it is not a suite's."""
     record = find(directory)
     return directory if record is not None and record.kafka_connection == where.kafka else None

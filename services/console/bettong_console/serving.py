@@ -1,4 +1,4 @@
-"""The HTTP server of the console: how much it takes, where it listens, and its certificate."""
+"""The HTTP server of the console: its limits, its address, and its certificate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 
-# Beyond this all are told 503. Each takes some 20 KB; a page has up to 7, and loads with 6 at a time.
+# Beyond this all get 503. Each takes some 20 KB; a page has up to 7, and loads with 6 at a time.
 _CONNECTIONS_MAX = 1024
 _CONNECTIONS_MIN = 16
-# Descriptors for Redis, Kafka, files, questions, and for connections that are just told 503.
+# Descriptors for Redis, Kafka, files, questions, and for connections that just get 503.
 _DESCRIPTORS_LEFT = 200
-# A request comes at once, or in a few packets; who says nothing, or half of something, takes a place of others.
+# A request arrives at once, or in a few packets; a silent or half-sent one takes a connection from others.
 SILENT_S_MAX = 10.0
-# An answer is taken within this, also by a slow line; who does not read takes a place of others.
+# Even a slow client reads an answer within this; one that does not read takes a connection from others.
 UNREAD_S_MAX = 60.0
 _HEADER_BYTES_MAX = 16_384
 _GRACE_S = 3
@@ -33,7 +33,7 @@ _BACKLOG = 128
 
 
 def server(application: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
-    """A server that has not begun. It takes no signals: these are the process's own affair."""
+    """A server that has not started. It handles no signals: the process does."""
     return _Server(
         uvicorn.Config(
             application,
@@ -54,14 +54,14 @@ def server(application: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
 
 
 def connections_max(descriptors: int) -> int:
-    """How many connections a process may have that may open so many files; a negative number stands for any number."""
+    """The limit of connections for a process that may open so many files; negative: no limit on files."""
     if descriptors < 0:
         return _CONNECTIONS_MAX
     return max(_CONNECTIONS_MIN, min(_CONNECTIONS_MAX, descriptors - _DESCRIPTORS_LEFT))
 
 
 class SilentConnections:
-    """Connections of a server on which no request is under way, or answers are not read, since when.
+    """Connections of a server without a request under way, or with unread answers, and since when.
 
     For the server's event loop.
     """
@@ -73,12 +73,12 @@ class SilentConnections:
         self._unread_since_s: dict[H11Protocol, float] = {}
 
     def close_old(self, now_s: float) -> None:
-        """Closes those that are silent for SILENT_S_MAX, and that do not read for UNREAD_S_MAX.
+        """Closes connections that are silent for SILENT_S_MAX, or do not read for UNREAD_S_MAX.
 
         Call it every second or so.
         """
         connections = [each for each in self._http.server_state.connections if isinstance(each, H11Protocol)]
-        # uvicorn ends those that say nothing after an answer by itself, but not those that say half of something.
+        # uvicorn itself ends connections that are silent after an answer, but not those with a half-sent request.
         silent = [
             (each, each.cycle) for each in connections if each.cycle is None or each.cycle.response_complete
         ]
@@ -96,12 +96,12 @@ class SilentConnections:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Captures none."""
+        """Captures no signals."""
         yield
 
 
 def listening_socket(address: str, setting: str = "BETTONG_CONSOLE_LISTEN") -> socket.socket:
-    """Listens at host:port, as a setting says. Raises SettingsError where it cannot."""
+    """A socket that listens at host:port, the value of a setting. Raises SettingsError where it cannot."""
     host, _, port = address.rpartition(":")
     try:
         family = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
@@ -118,9 +118,9 @@ def listening_socket(address: str, setting: str = "BETTONG_CONSOLE_LISTEN") -> s
 
 
 def tls_context(settings: ConsoleSettings, log: Logger) -> ssl.SSLContext | None:
-    """None where there is no certificate; else it follows its files, and open connections stay as they are.
+    """The TLS context, which follows changes of its files for new connections; None without a certificate.
 
-    Raises SettingsError for files that cannot be used; it quotes none.
+    Raises SettingsError for files that cannot be used, without their content.
     """
     certificate, key, clients = settings.tls_certificate, settings.tls_key, settings.tls_clients
     if certificate is None or key is None:

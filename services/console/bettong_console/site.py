@@ -1,7 +1,7 @@
-"""The addresses of the console, and what each answers.
+"""The addresses of the console, and their answers.
 
-Beside a browser's own session three change something, `/api/retry`, `/api/scale` and `/api/reset`, and only for those
-whose token allows it.
+Apart from a browser's own session only three make changes, `/api/retry`, `/api/scale` and `/api/reset`, and only with
+a token that permits it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from bettong_console.pages import PageFile
 from bettong_console.question import CaseQuestion, ChangeQuestion, DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.views import View
 
-# The places of the page; the page itself decides what stands there.
+# The places of the page; the page itself decides what they show.
 PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
 # The page draws 7 at a time.
 _SERIES_MAX = 32
 _FORM_BYTES_MAX = 8_192
-# The names of as many dead letters as a request may have.
+# Enough for the ids of as many dead letters as a request may have.
 _CHANGE_BYTES_MAX = 65_536
 _FORM_FIELDS_MAX = 8
 _FORM_S_MAX = 10.0
-# A page that has not read for so long is gone, or asleep; it connects again by itself.
+# A page that has not read for so long is closed, or asleep; it reconnects by itself.
 _SEND_S_MAX = 10.0
 _PING_S = 15
 _SHELL = "index.html"
@@ -56,9 +56,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What the addresses answer from. `ask` raises ConsoleRequestError where there is no answer.
+    """The data behind the addresses. `ask` raises ConsoleRequestError where there is no answer.
 
-    `release`: that of the chart whose workers are scaled. `elsewhere`: what is changed by commands alone.
+    `release`: that of the chart whose workers are scaled. `elsewhere`: changes that only commands make.
     """
 
     board: Board
@@ -135,7 +135,7 @@ class Site:
 
         async def events() -> AsyncIterator[dict[str, str]]:
             async for text in stream:
-                if not self.access.allows(request):  # its token was taken away meanwhile
+                if not self.access.allows(request):  # its token was removed meanwhile
                     return
                 yield {"data": text}
 
@@ -167,19 +167,19 @@ class Site:
         return await self._asked(request, DeadLettersQuestion(_parameter(request, "computation", "")))
 
     async def _change(self, read: Callable[[bytes], ChangeQuestion], request: Request) -> Response:
-        """Changes something, or says what that would do. What was begun goes on although its page goes."""
+        """Makes a change, or reports what it would do. A change continues even if its page is closed."""
         who = self.access.who_changes(request)
         if who is None:
             raise ConsoleRequestError(
                 403,
-                "nothing can be changed: it takes a console with --allow-changes, and a token with change = true",
+                "changes are not allowed: they need a console with --allow-changes, and a token with change = true",
             )
         _refuse_other_pages(request)
         question = read(await _body(request, _CHANGE_BYTES_MAX))
         if question.dry_run:
             return await self._asked(request, question)
         if not self.board.version:
-            raise ConsoleRequestError(503, "the console has yet to look; come again in a second")
+            raise ConsoleRequestError(503, "the console has no data yet; retry in a second")
         try:
             text = await self.ask(question)
         except ConsoleRequestError as error:
@@ -194,7 +194,7 @@ class Site:
         self.listeners.wake()
 
     async def _asked(self, request: Request, question: Question) -> Response:
-        """The answer; the question ends with who asked it, for others wait for its place."""
+        """The answer; the question is cancelled when its page is closed, because others wait for its slot."""
         asking = asyncio.ensure_future(self.ask(question))
         gone = asyncio.ensure_future(_gone(request))
         try:
@@ -217,7 +217,7 @@ class Site:
         if number is None:
             return RedirectResponse(f"{SIGN_IN}?{urlencode({'then': then, 'refused': '1'})}", 303)
         answer = RedirectResponse(then, 303)
-        # Lax: a link in a chat or a mail is followed with it. GET changes nothing, and POST comes without.
+        # Lax: links from a chat or a mail carry it. GET changes nothing, and POST from other sites comes without it.
         answer.set_cookie(COOKIE, number, httponly=True, samesite="lax", secure=self.secure, path="/")
         return answer
 
@@ -229,7 +229,7 @@ class Site:
 
 
 def _answered(handler: Handler) -> Handler:
-    """The handler, with what it refuses as an answer that a program can read."""
+    """The handler, with its refusals as JSON."""
 
     async def answered(request: Request) -> Response:
         try:
@@ -243,11 +243,11 @@ def _answered(handler: Handler) -> Handler:
 async def _gone(request: Request) -> None:
     """Returns once the connection of a request has ended, or its answer was sent."""
     while (await request.receive())["type"] != "http.disconnect":
-        pass  # its body, which says nothing
+        pass  # its body, which is not used
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
-    """The fields of a form. Raises ConsoleRequestError for one that is larger, or slower, than any of this site."""
+    """The fields of a form. Raises ConsoleRequestError for one that is too large or too slow."""
     body = await _body(request, _FORM_BYTES_MAX)
     try:
         return parse_qs(body.decode("ascii", "replace"), max_num_fields=_FORM_FIELDS_MAX)
@@ -256,7 +256,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
 
 
 async def _body(request: Request, bytes_max: int) -> bytes:
-    """What a request holds. Raises ConsoleRequestError for more than that, and for one that is slow."""
+    """The body of a request. Raises ConsoleRequestError for one that is too large or too slow."""
     body = b""
     try:
         async with asyncio.timeout(_FORM_S_MAX):
@@ -265,14 +265,14 @@ async def _body(request: Request, bytes_max: int) -> bytes:
                 if len(body) > bytes_max:
                     raise ConsoleRequestError(413, f"a form has at most {bytes_max} bytes")
     except TimeoutError:
-        raise ConsoleRequestError(408, f"a form comes within {_FORM_S_MAX:.0f} s") from None
+        raise ConsoleRequestError(408, f"a form must arrive within {_FORM_S_MAX:.0f} s") from None
     return body
 
 
 def _refuse_other_pages(request: Request) -> None:
-    """Raises ConsoleRequestError for what a page elsewhere may have a browser send, with its cookies.
+    """Raises ConsoleRequestError for requests that a page elsewhere can make a browser send, with its cookies (CSRF).
 
-    A page at another port of the same host counts as the same site for cookies. Browsers say where a page is from, and
+    A page at another port of the same host counts as the same site for cookies. Browsers send the page's origin, and
     send JSON to other hosts and ports only when these allow it, which this site does not.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -282,7 +282,7 @@ def _refuse_other_pages(request: Request) -> None:
 
 
 def _parameter(request: Request, name: str, default: str | None) -> str:
-    """A parameter of the address. Raises ConsoleRequestError for none, two, or one that nobody would write."""
+    """A parameter of the address. Raises ConsoleRequestError if it is missing, repeated, or too long."""
     found = request.query_params.getlist(name)
     if not found and default is not None:
         return default
@@ -294,7 +294,7 @@ def _parameter(request: Request, name: str, default: str | None) -> str:
 
 
 def _own_path(path: str) -> str:
-    """A path of this site; `/` for one that leads, or may lead, elsewhere."""
+    """A path of this site; `/` for one that may lead elsewhere."""
     return path if path.startswith("/") and path[1:2] not in {"/", "\\"} and path.isprintable() else "/"
 
 

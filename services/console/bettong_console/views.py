@@ -1,6 +1,6 @@
-"""What pages get, as JSON can hold it: numbers with their unit in their name, None for what is not known. Pure.
+"""The data of pages, for JSON: numbers with their unit in their name, None for unknown ones. Pure.
 
-Every view has `status`, which stands at the head of each place. The page decides how a number looks, not what it is.
+Every view has `status`, which is shown at the top of each place. The page only decides how a number looks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from bettong.latency_percentiles import SHARES
 from bettong.topics import DEAD_LETTERS
 from bettong_console.board import Board, Known
 
-# A table that a person looks at; of more partitions those are sent that are furthest behind.
+# Enough for a table; of more partitions, those furthest behind are sent.
 PARTITIONS_MAX = 1_000
 _CHANGES_MAX = 100
 _HOT_KEYS_MAX = 3
-# Of a page that is seen at a glance; `bettong status --latency` has all.
+# Enough for an overview; `bettong status --latency` has all.
 _SINKS_MAX = 4
 
 View = dict[str, Any]
@@ -37,7 +37,7 @@ OfSink = TypeVar("OfSink", SinkParts, LatencyCurve)
 
 
 def description(application: str, graph: FlowGraph, objective_p99_ms: float | None) -> View:
-    """What does not change while the console runs."""
+    """The data that does not change while the console runs."""
     return {"application": application, "objective_p99_ms": objective_p99_ms, **asdict(graph)}
 
 
@@ -93,7 +93,7 @@ def application(board: Board, known: Known, now_s: float) -> View:
 
 
 def partitions(board: Board, known: Known, now_s: float) -> View:
-    """Partitions, the furthest behind of all if they are many; and the slots that hold them."""
+    """Partitions, of many those furthest behind; and the slots that hold them."""
     del board
     rows = known.measured.partitions
     windows = open_windows(known.moment.found.partitions, int(known.moment.time_s * 1e9))
@@ -110,7 +110,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
 
 
 def accounts(board: Board, known: Known, now_s: float) -> View:
-    """What has become of messages: a line each input, computation and output, as `bettong status --accounts` has it."""
+    """What became of messages: a line for each input, computation and output, as in `bettong status --accounts`."""
     del board
     lines = shown(known.accounts)
     return _head(known, now_s) | {
@@ -120,7 +120,7 @@ def accounts(board: Board, known: Known, now_s: float) -> View:
 
 
 def events(board: Board, known: Known, now_s: float) -> View:
-    """What has happened since the console started, the newest first; `complete_since_s`: since when that is all."""
+    """Changes since the console started, the newest first; `complete_since_s`: since when they are complete."""
     recent = board.changes[: -_CHANGES_MAX - 1 : -1]
     first_s = board.first_s if board.first_s is not None else now_s
     return _head(known, now_s) | {
@@ -140,13 +140,13 @@ VIEWS: Mapping[str, Callable[[Board, Known, float], View]] = {
 
 
 def _head(known: Known, now_s: float) -> View:
-    said = overall_state(known.now, known.measured)
+    overall = overall_state(known.now, known.measured)
     return {
         "status": {
             "application": known.moment.found.application,
-            "level": said.level,
-            "word": said.word,
-            "reason": said.reason,
+            "level": overall.level,
+            "word": overall.word,
+            "reason": overall.reason,
             "time_s": known.moment.time_s,
             "now_s": now_s,
             "away": known.now.unknown,
@@ -164,12 +164,12 @@ def _measures(measured: Measures) -> View:
 
 
 def _ordered(sinks: Sequence[OfSink]) -> list[OfSink]:
-    """As they were, but that of dead letters, for which nobody waits, last."""
+    """The sinks in their order, with dead letters last."""
     return sorted(sinks, key=lambda each: each.sink == DEAD_LETTERS)
 
 
 def _parts(sink: SinkParts) -> View:
-    """The parts of a sink's latency as `bettong status --latency` has them."""
+    """The parts of a sink's latency, as in `bettong status --latency`."""
     return {
         "sink": sink.sink,
         "messages": sink.messages,

@@ -1,6 +1,6 @@
-"""What is to be done with each key, and why: keep, write, restore, or leave alone. Pure.
+"""Decides what to do with each key, and why: keep, write, restore, or leave alone. Pure.
 
-A value that is neither the old one nor ours was set by somebody else since: it is reported, and never written over.
+A value that is neither the old one nor ours was set by somebody else since: it is reported, and never overwritten.
 """
 
 from collections.abc import Mapping
@@ -16,34 +16,34 @@ from bettong_node_tuner.targets import Obstacle, Setting, Target
 
 
 class Action(StrEnum):
-    """What is done to a key."""
+    """What to do with a key."""
 
     NONE = "none"
     WRITE = "write"
     RESTORE = "restore"
-    HOLD = "hold"  # the latency bound, which lives as long as we hold it
-    FORGET = "forget"  # it holds its old value, or is gone
+    HOLD = "hold"  # the latency bound, which lasts as long as we hold it
+    FORGET = "forget"  # it has its old value, or no longer exists
 
 
 class State(StrEnum):
-    """How a key stands, as it is reported."""
+    """The state of a key, as it is reported."""
 
-    TUNED = "tuned"  # as wanted, or as near as the kernel goes
-    PENDING = "pending"  # to be written or set back; a dry run ends here
+    TUNED = "tuned"  # as wanted, or as close as the kernel allows
+    PENDING = "pending"  # to be written or restored; a dry run ends here
     REVERTED = "reverted"  # back to its old value
-    UNSUPPORTED = "unsupported"  # this machine has no such thing, or does not let it be set
-    EXTERNAL = "external"  # set by another since we did
+    UNSUPPORTED = "unsupported"  # this machine has no such setting, or does not let it be set
+    EXTERNAL = "external"  # set by somebody else since we did
     REFUSED = "refused"  # would do harm, or another tuner runs: somebody has to act
-    FAILED = "failed"  # the machine said no where it should not
+    FAILED = "failed"  # the machine refused unexpectedly
 
 
-# A node in these states only has all that it can have: its startup taint may go.
+# A node with only these states is tuned as far as possible: its startup taint may be removed.
 DONE = frozenset({State.TUNED, State.REVERTED, State.UNSUPPORTED, State.EXTERNAL})
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with one key. `now` and `value` are canonical; `value` is what it is to hold."""
+    """What to do with one key. `now` and `value` are canonical; `value` is the one that it should hold."""
 
     setting: Setting
     key: Key
@@ -57,7 +57,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The machine would not take a value, and will not by being asked again."""
+    """The machine does not accept a value; trying again would not help."""
 
     value: str
     why: str
@@ -66,7 +66,7 @@ class Refusal:
 def decide(
     wanted: TunerSettings, snapshot: Snapshot, journal: Journal, refusals: Mapping[Key, Refusal]
 ) -> list[Decision]:
-    """All decisions, those that restore first. `mode` says which: a dry run decides as an application does."""
+    """All decisions, restoring ones first. They depend on `mode`; a dry run decides as apply does."""
     if wanted.mode is Mode.OFF:
         return []
     aims = {} if wanted.mode is Mode.REVERT else _aims(wanted, snapshot, journal)
@@ -79,12 +79,12 @@ def decide(
 
 
 def is_done(decisions: list[Decision], mode: Mode) -> bool:
-    """Whether nothing more is to come, so that the node may take pods."""
+    """Whether nothing is left to do, so that the node may take pods."""
     return mode is Mode.DRY_RUN or all(each.state in DONE for each in decisions)
 
 
 def _aims(wanted: TunerSettings, snapshot: Snapshot, journal: Journal) -> dict[Key, Target]:
-    """All targets. Swap areas that we have switched off are no longer listed by the kernel, and still to be off."""
+    """All targets, including swap areas that we have switched off: the kernel no longer lists them."""
     found = {each.key: each for each in targets(wanted, snapshot)}
     for key in journal.entries if wanted.swap_off else ():
         if is_swap(key):
@@ -94,7 +94,7 @@ def _aims(wanted: TunerSettings, snapshot: Snapshot, journal: Journal) -> dict[K
 
 
 def _forth(target: Target, entry: Entry | None, refusal: Refusal | None) -> Decision:
-    """Towards what is wanted."""
+    """The decision for a wanted target."""
     now, wanted = target.now, target.wanted
 
     def of(action: Action, state: State, why: str = "") -> Decision:
@@ -112,7 +112,7 @@ def _forth(target: Target, entry: Entry | None, refusal: Refusal | None) -> Deci
     if entry is None:
         return of(Action.WRITE, State.PENDING)
     if entry.ours[-1] == wanted and entry.got is not None and entry.holds(now):
-        return of(Action.NONE, State.TUNED, f"as near to {wanted} as the kernel goes")
+        return of(Action.NONE, State.TUNED, f"as close to {wanted} as the kernel allows")
     if now == entry.old:
         return of(Action.WRITE, State.PENDING, "it has its old value again")
     if entry.is_ours(now):
@@ -121,7 +121,7 @@ def _forth(target: Target, entry: Entry | None, refusal: Refusal | None) -> Deci
 
 
 def _back(key: Key, entry: Entry, snapshot: Snapshot) -> Decision:
-    """Towards what was there before us."""
+    """The decision to restore the old value of a key."""
     text = snapshot.value(key)
     now = None if text is None else canonical(entry.form, text)
 
@@ -129,7 +129,7 @@ def _back(key: Key, entry: Entry, snapshot: Snapshot) -> Decision:
         return Decision(entry.setting, key, entry.form, now, entry.old, action, state, why)
 
     if now is None:
-        return of(Action.FORGET, State.REVERTED, "it is gone")
+        return of(Action.FORGET, State.REVERTED, "it no longer exists")
     if now == entry.old:
         return of(Action.FORGET, State.REVERTED)
     if entry.is_ours(now):
@@ -138,4 +138,4 @@ def _back(key: Key, entry: Entry, snapshot: Snapshot) -> Decision:
 
 
 def _external(entry: Entry) -> str:
-    return f"set by another since: it was {entry.old} before us, {entry.ours[-1]} by us"
+    return f"changed by another process: the old value was {entry.old}, the tuner wrote {entry.ours[-1]}"

@@ -1,4 +1,4 @@
-"""Performs decisions. The journal is always ahead of the machine: an intent is on the disk before its write."""
+"""Performs decisions. The journal is always ahead of the machine: an intent is on disk before its write."""
 
 import errno
 from dataclasses import replace
@@ -12,30 +12,30 @@ from bettong_node_tuner.settings import Mode, TunerSettings
 from bettong_node_tuner.snapshot import Key, is_swap
 from bettong_node_tuner.targets import Setting
 
-# The thing is not there, or does not do this, whoever asks.
+# The file or device does not exist, or does not support this for anybody.
 _NEVER = frozenset({errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.EOPNOTSUPP, errno.ENOSYS})
-# Interrupts that the kernel keeps to itself answer so; as do real-time groups (CONFIG_RT_GROUP_SCHED) without a budget.
+# Errors of interrupts that the kernel manages, and of real-time groups (CONFIG_RT_GROUP_SCHED) without a budget.
 _REFUSE = frozenset({errno.EIO, errno.EPERM})
 _REFUSING = frozenset({Setting.IRQ, Setting.FIFO})
 
 
 class Effects:
-    """One machine and its journal. `journal` is what is on the disk."""
+    """One machine and its journal. `journal` is the one on disk."""
 
     def __init__(self, machine: Machine, keeping: Keeping) -> None:
         self._machine = machine
         self._keeping = keeping
         self._refusals: dict[Key, Refusal] = {}
         self.journal = keeping.load(machine.boot())
-        self._earlier = self.journal  # as it was before the intents of the pass at work
+        self._earlier = self.journal  # the journal before the intents of the current pass
 
     def inspect(self, wanted: TunerSettings) -> list[Decision]:
-        """Decides on what is there now; changes nothing."""
+        """Decides on the current values; changes nothing."""
         snapshot = self._machine.snapshot(wanted, self.journal.entries)
         return decide(wanted, snapshot, self.journal, self._refusals)
 
     def perform(self, wanted: TunerSettings) -> list[Decision]:
-        """Reads and acts, unless the mode is to read only; returns how each key stands then.
+        """Reads and acts, unless the mode only reads; returns the state of each key afterwards.
 
         Raises JournalError, before the first write or after the last one, never in between.
         """
@@ -83,7 +83,7 @@ class Effects:
     def _write(self, each: Decision, journal: Journal) -> tuple[Decision, Journal]:
         before = self._now(each)
         if before != each.now:
-            why = f"it changed to {before} in this moment; left for the next pass"
+            why = f"it has just changed to {before}; left for the next pass"
             return replace(each, why=why), journal.as_in(self._earlier, each.key)
         why, state = "", State.FAILED
         try:
@@ -94,9 +94,9 @@ class Effects:
                 self._refusals[each.key] = Refusal(each.value, why)
         after = self._now(each)
         if after is None:
-            return replace(each, state=State.REVERTED, why="it is gone"), journal.without([each.key])
+            return replace(each, state=State.REVERTED, why="it no longer exists"), journal.without([each.key])
         if is_swap(each.key) and each.action is Action.RESTORE and not why:
-            # The kernel sets priorities below 0 anew.
+            # The kernel assigns priorities below 0 again.
             after = each.value
         if why:
             return replace(each, now=after, state=state, why=why), journal.observed(each.key, after)
@@ -109,13 +109,13 @@ class Effects:
 
 
 def _outcome(each: Decision, after: str) -> tuple[State, str]:
-    """State and reason after a write that the kernel took."""
+    """State and reason after a write that the kernel accepted."""
     state = State.REVERTED if each.action is Action.RESTORE else State.TUNED
     if after == each.value:
         return state, ""
     if after == each.now:
-        return State.FAILED, f"the kernel took {each.value} and kept {after}"
-    return state, f"the kernel made {after} of {each.value}"
+        return State.FAILED, f"the kernel accepted {each.value} but kept {after}"
+    return state, f"the kernel changed {each.value} to {after}"
 
 
 def _state_of(error: OSError, setting: Setting) -> State:

@@ -5,7 +5,7 @@
     ├── JournalError    the journal cannot be read or written: nothing is changed without one
     └── NodeError       the API server does not answer or refuses: tried again at the next pass
 
-A setting that the machine refuses is no error: it is reported, and the others go on.
+A setting that the machine refuses is no error: it is reported, and the others are still applied.
 """
 
 from typing import ClassVar
@@ -30,4 +30,4 @@ class JournalError(TunerError):
 
 
 class NodeError(TunerError):
-    """The API server does not answer, or refuses. The node is tuned all the same."""
+    """The API server does not answer, or refuses. The node is tuned anyway."""

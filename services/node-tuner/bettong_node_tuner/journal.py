@@ -1,7 +1,7 @@
-"""What was there before us, and what we may have written: the memory by which everything is set back. Pure.
+"""Old values, and those that we may have written: the record from which everything is restored. Pure.
 
-An entry stands in the journal before the first write of its key, with every value that we may have written since:
-whatever the moment of a crash, a value is the old one, or ours, or another's.
+An entry is in the journal before the first write of its key, with every value that we may have written since:
+whenever a crash happens, a value is known to be the old one, ours, or somebody else's.
 """
 
 import json
@@ -19,11 +19,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key: its value before us, and ours.
+    """One key: its old value, and ours.
 
-    `ours`: values that we may have written, the newest last; more than one only while it is not known which holds.
-    `got`: what the kernel made of the newest, where that differs (fewer huge pages, a rounded number).
-    `open`: a write was intended, and its outcome is not known yet.
+    `ours`: values that we may have written, the newest last; more than one only while it is unknown which is current.
+    `got`: the value that the kernel made of the newest, where that differs (fewer huge pages, a rounded number).
+    `open`: a write was intended, and its outcome is unknown yet.
     """
 
     setting: Setting
@@ -34,17 +34,17 @@ class Entry:
     open: bool = True
 
     def is_ours(self, value: str) -> bool:
-        """Whether a value is one that we wrote, or what the kernel may have made of it."""
+        """Whether a value is one that we wrote, or that the kernel may have made of it."""
         if value in self.ours or value == self.got:
             return True
         return self.open and self.form is Form.COUNT and self._is_between(value)
 
     def holds(self, value: str) -> bool:
-        """Whether a value is the newest of ours, as well as the kernel holds it."""
+        """Whether a value is the newest of ours, as the kernel holds it."""
         return value == (self.ours[-1] if self.got is None else self.got)
 
     def _is_between(self, value: str) -> bool:
-        # A count that was granted in part, and a crash before it was read back.
+        # A count that was granted in part before a crash prevented reading it back.
         if not (value.isdecimal() and self.old.isdecimal()):
             return False
         ends = [int(self.old), *(int(each) for each in self.ours if each.isdecimal())]
@@ -59,7 +59,7 @@ class Journal:
     entries: Mapping[Key, Entry] = field(default_factory=dict)
 
     def intending(self, key: Key, setting: Setting, form: Form, old: str, wanted: str) -> "Journal":
-        """With the intent to write `wanted`: to be on the disk before the write."""
+        """With the intent to write `wanted`: must be on disk before the write."""
         entry = self.entries.get(key)
         if entry is None:
             entry = Entry(setting, form, old, (wanted,))
@@ -70,9 +70,9 @@ class Journal:
         return self._with({key: entry})
 
     def completed(self, key: Key, now: str) -> "Journal":
-        """After a write of ours: the key was read again and holds `now`.
+        """After our write: the key was read again and holds `now`.
 
-        What another wrote between our write and the reading is taken for ours; that is some microseconds.
+        A value that somebody else wrote between our write and the reading, some microseconds, counts as ours.
         """
         entry = self.entries[key]
         if now == entry.old or now == entry.ours[-1]:
@@ -82,7 +82,7 @@ class Journal:
         return self._with({key: replace(entry, ours=entry.ours[-1:], got=now, open=False)})
 
     def observed(self, key: Key, now: str) -> "Journal":
-        """With what is known once the key was seen to hold `now`, whoever wrote it."""
+        """Updated after the key was seen to hold `now`, whoever wrote it."""
         entry = self.entries[key]
         if now == entry.old:
             return self.without([key])
@@ -91,12 +91,12 @@ class Journal:
         return self
 
     def without(self, keys: Iterable[Key]) -> "Journal":
-        """Without the entries of keys that hold their old values, or are gone."""
+        """Without the entries of keys that hold their old values, or no longer exist."""
         gone = set(keys)
         return replace(self, entries={key: each for key, each in self.entries.items() if key not in gone})
 
     def as_in(self, earlier: "Journal", key: Key) -> "Journal":
-        """With the entry of a key as it stood earlier: what was intended was not begun."""
+        """With the earlier entry of a key: the intended write was not begun."""
         entry = earlier.entries.get(key)
         return self.without([key]) if entry is None else self._with({key: entry})
 
@@ -105,7 +105,7 @@ class Journal:
 
 
 def to_text(journal: Journal) -> str:
-    """The journal as JSON, for people too."""
+    """The journal as JSON, readable for people too."""
     entries = {
         key: {name: getattr(each, name) for name in ("setting", "form", "old", "ours", "got", "open")}
         for key, each in journal.entries.items()
@@ -114,7 +114,7 @@ def to_text(journal: Journal) -> str:
 
 
 def from_text(text: str) -> Journal:
-    """The journal of a text that `to_text` made. Raises JournalError when it is none."""
+    """The journal from a text of `to_text`. Raises JournalError for an invalid one."""
     try:
         found = json.loads(text)
         if found["version"] != VERSION:

@@ -1,4 +1,4 @@
-"""The journal on the disk: one file, written whole and atomically, of this boot."""
+"""The journal on disk: one file, written as a whole and atomically, for this boot."""
 
 import fcntl
 import os
@@ -28,7 +28,7 @@ class Keeping:
         except BlockingIOError:
             self.close()
             raise JournalError(
-                f"{self._folder}: another tuner holds the journal; stop it first, or let it do the work"
+                f"{self._folder}: another tuner holds the journal; stop it first, or let it tune the node"
             ) from None
         except OSError as error:
             self.close()
@@ -41,13 +41,13 @@ class Keeping:
         self.close()
 
     def close(self) -> None:
-        """Lets another tuner have the folder."""
+        """Releases the folder to other tuners."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def load(self, boot: str) -> Journal:
-        """The journal of this boot. One of an earlier boot is put aside: the kernel has started afresh."""
+        """The journal of this boot. One of an earlier boot is moved aside: the kernel has restarted since."""
         found = self.read(boot)
         if found is None:
             (self._folder / NAME).replace(self._folder / EARLIER)
@@ -65,13 +65,13 @@ class Keeping:
             raise JournalError(f"{path}: cannot be read ({error})") from error
         except JournalError as error:
             raise JournalError(
-                f"{path}: {error}. It says what to set back, so nothing is written without it: read it, set"
+                f"{path}: {error}. It has the values to restore, so nothing is written without it: read it, set"
                 " the old values by hand, and move it away"
             ) from error
         return found if found.boot == boot else None
 
     def save(self, journal: Journal) -> None:
-        """On the disk when this returns, whole or not at all: rename(2), with file and folder synced."""
+        """Writes it to disk, whole or not at all: rename(2), with file and folder synced."""
         path, fresh = self._folder / NAME, self._folder / f"{NAME}.new"
         try:
             descriptor = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)

@@ -1,8 +1,8 @@
 """The machine: reads and writes files, swap areas, threads and the latency bound. Decides nothing.
 
-All paths lie under a root, so that a container sees the node's /sys, /proc and /dev where they are mounted. Threads and
-swap areas are reached by system calls, which know no root: threads need the node's namespace of processes, swap areas
-are opened by way of the node's first process.
+All paths are below a root, so that a container sees the node's /sys, /proc and /dev where they are mounted. Threads and
+swap areas are accessed by system calls, which know no root: threads need the node's PID namespace, swap areas are
+opened through the node's first process.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ _SWAP_PRIORITY_MASK = 0x7FFF
 
 
 class Machine:
-    """The node whose files lie under `root`. Writes raise OSError; what is not there is read as None."""
+    """The node whose files are below `root`. Writes raise OSError; missing files are read as None."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -54,7 +54,7 @@ class Machine:
         self._held_us: int | None = None
 
     def snapshot(self, wanted: TunerSettings, keys: Iterable[Key] = ()) -> Snapshot:
-        """Everything that decisions need: about what is wanted, and about the keys of a journal."""
+        """Everything that decisions need: for the wanted settings, and for the keys of a journal."""
         keys = list(keys)
         paths = [*_SINGLE, *(sysctl_path(name) for name in wanted.sysctls), *filter(is_file, keys)]
         for pattern in (*_MANY, *([_IRQS] if wanted.irq_affinity else [])):
@@ -75,11 +75,11 @@ class Machine:
         )
 
     def boot(self) -> str:
-        """The number of this boot: `random(4)`. Empty where the kernel gives none."""
+        """The id of this boot: `random(4)`. Empty where the kernel has none."""
         return (self._text(BOOT) or "").strip()
 
     def read(self, key: Key) -> str | None:
-        """What a key holds now, as the kernel writes it."""
+        """The current value of a key, as the kernel writes it."""
         if is_swap(key):
             return next((str(area.priority) for area in self._swaps() if area.key == key), OFF)
         if is_thread(key):
@@ -89,14 +89,14 @@ class Machine:
         return self._text(key)
 
     def write(self, key: Key, value: str) -> None:
-        """Sets it. Raises OSError."""
+        """Sets the value of a key. Raises OSError."""
         if is_swap(key):
             self.set_swap(swap_path(key), value)
         elif is_thread(key):
             policy, priority = (int(number) for number in value.split("/"))
             self.schedule(thread_numbers(key)[1], policy, priority)
         else:
-            # One write call a value: the kernel takes each call as a whole value.
+            # One write call per value: the kernel takes each call as a whole value.
             descriptor = os.open(self._root / key, os.O_WRONLY | os.O_TRUNC)
             try:
                 os.write(descriptor, value.encode())
@@ -104,7 +104,7 @@ class Machine:
                 os.close(descriptor)
 
     def hold(self, latency_us: int | None) -> None:
-        """Holds the bound from now on, or none. The kernel lifts it when this process ends, however it ends."""
+        """Holds the bound from now on, or releases it. The kernel lifts it when this process ends, however it ends."""
         if latency_us is None:
             if self._bound is not None:
                 os.close(self._bound)
@@ -116,7 +116,7 @@ class Machine:
         self._held_us = latency_us
 
     def set_swap(self, path: str, value: str) -> None:
-        """`off`, or on with a priority; the kernel itself chooses those below 0."""
+        """Switches a swap area `off`, or on with a priority; the kernel itself chooses those below 0."""
         libc = ctypes.CDLL(None, use_errno=True)
         where = os.fsencode(f"{self._root / 'proc/1/root'}{path}")
         if value == OFF:
@@ -130,14 +130,14 @@ class Machine:
             raise OSError(number, os.strerror(number), path)
 
     def schedule(self, tid: int, policy: int, priority: int) -> None:
-        """How a thread is scheduled: sched_setscheduler(2)."""
+        """Sets the scheduling policy of a thread: sched_setscheduler(2)."""
         os.sched_setscheduler(tid, policy, os.sched_param(priority))
 
     def _text(self, path: str) -> str | None:
         try:
             return (self._root / path).read_text(errors="replace")
         except OSError:
-            # Missing, gone since it was listed, or one that this device does not let be read.
+            # Missing, removed since it was listed, or not readable on this device.
             return None
 
     def _found(self, pattern: str) -> list[str]:
@@ -173,7 +173,7 @@ class Machine:
         text = self._text(f"proc/{pid}/task/{tid}/stat")
         if not text or ")" not in text:
             return None
-        # The name stands in parentheses and may hold anything; numbers follow it, the state (field 3) first.
+        # The name is in parentheses and may contain anything; then come numbers, the state (field 3) first.
         name = text[text.index("(") + 1 : text.rindex(")")]
         fields = text[text.rindex(")") + 2 :].split()
         return Thread(pid, tid, int(fields[19]), name, int(fields[38]), int(fields[37]), in_pod)

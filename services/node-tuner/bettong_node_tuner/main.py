@@ -1,4 +1,4 @@
-"""The command `bettong-node-tuner`: flags, signals, and what it prints."""
+"""The command `bettong-node-tuner`: flags, signals, and output."""
 
 import logging
 import signal
@@ -22,7 +22,7 @@ from bettong_node_tuner.service import Tuner
 from bettong_node_tuner.settings import Mode, TunerSettings, read
 
 _SUMMARY = (
-    "Sets the kernel of this node as BETTONG_NODE_TUNER_* say, keeps it so, and sets it back at the end (SIGTERM).\n\n"
+    "Tunes this node's kernel as BETTONG_NODE_TUNER_* say, keeps it so, and restores it at the end (SIGTERM).\n\n"
     "Exit codes: 0 done, 1 something failed or was refused (--once), 4 settings are wrong, 5 the journal is damaged or"
     " held by another tuner."
 )
@@ -40,11 +40,11 @@ def tune(
         Mode | None, typer.Option(help="What to do; by default BETTONG_NODE_TUNER_MODE, else dry-run.")
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(help="Folder under which the node's sys, proc and dev lie.")
+        Path | None, typer.Option(help="Folder that contains the node's sys, proc and dev.")
     ] = None,
     journal: Annotated[Path | None, typer.Option(help="Folder of the journal of old values.")] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Read and act once, print a table, end; sets nothing back.")
+        bool, typer.Option("--once", help="Read and act once, print a table, and end without restoring.")
     ] = False,
 ) -> None:
     """Runs until SIGTERM or SIGINT, or once."""
@@ -65,7 +65,7 @@ def tune(
 
 @app.command()
 def plan(context: typer.Context) -> None:
-    """Prints every setting: its file, what it holds, what it should hold, what would be done, or why not."""
+    """Prints every setting: its file, its current and wanted values, what would be done, or why not."""
     settings: TunerSettings = context.obj
     machine = Machine(settings.root)
     boot = machine.boot()
@@ -86,12 +86,12 @@ def _once(settings: TunerSettings, effects: Effects) -> None:
 def _serve(settings: TunerSettings, effects: Effects) -> None:
     node = None
     if settings.node:
-        # The client takes seconds of a CPU to load; who only looks at a plan does not wait for it.
+        # The client takes seconds of CPU time to load, which `plan` does not need.
         from bettong_node_tuner.node import of_this_pod
 
         node = of_this_pod(settings.node)
     metrics = TunerMetrics()
-    # Blocked, and waited for between two passes: a pass is never cut in two. Threads inherit it, so it comes first.
+    # Blocked, and waited for between passes: signals never interrupt a pass. Threads inherit it, so it comes first.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     host, _, port = settings.metrics_listen.rpartition(":")
     server, thread = start_http_server(int(port), host, registry=metrics.registry)
@@ -106,7 +106,7 @@ def _serve(settings: TunerSettings, effects: Effects) -> None:
 
 
 def main() -> None:
-    """What the command runs. Ends with the exit code of its error."""
+    """The entry point of the command. Exits with the exit code of its error."""
     try:
         app()
     except TunerError as error:

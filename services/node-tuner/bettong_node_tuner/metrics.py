@@ -1,4 +1,4 @@
-"""The Prometheus metrics: each once, on a registry of one tuner."""
+"""The Prometheus metrics, on a registry per tuner."""
 
 from collections import Counter as Tally
 from collections.abc import Sequence
@@ -14,28 +14,28 @@ _WRITTEN = {State.TUNED, State.REVERTED}
 
 
 class TunerMetrics:
-    """The metrics of one tuner; `registry` is what is served."""
+    """The metrics of one tuner; `registry` is served."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._keys = Gauge(
             "bettong_node_tuner_keys",
-            "Files, swap areas and threads of a setting, by how they stand.",
+            "Files, swap areas and threads of a setting, by state.",
             ("setting", "state"),
             registry=self.registry,
         )
         self._writes = Counter(
             "bettong_node_tuner_writes",
-            "Values written, back to the old ones too.",
+            "Values written, restored ones too.",
             ("setting",),
             registry=self.registry,
         )
         self._done = Gauge(
-            "bettong_node_tuner_done", "1 when all is set that can be set.", registry=self.registry
+            "bettong_node_tuner_done", "1 when everything is set that can be set.", registry=self.registry
         )
         self._last_pass = Gauge(
             "bettong_node_tuner_last_pass_timestamp_seconds",
-            "When the tuner last went over the node, Unix time in seconds.",
+            "When the tuner last checked the node, Unix time in seconds.",
             registry=self.registry,
         )
         self._node_errors = Counter(
@@ -45,7 +45,7 @@ class TunerMetrics:
         )
 
     def record(self, decisions: Sequence[Decision], mode: Mode, *, writes: bool, now_s: float) -> None:
-        """One pass over the node; `writes`: it was to write, not only to read."""
+        """Records one pass over the node; `writes`: whether it writes, or only reads."""
         tally = Tally((each.setting, each.state) for each in decisions)
         for setting in Setting:
             for state in State:
@@ -57,5 +57,5 @@ class TunerMetrics:
         self._last_pass.set(now_s)
 
     def api_error(self) -> None:
-        """The API server did not take the report."""
+        """Counts a report that the API server did not take."""
         self._node_errors.inc()

@@ -1,4 +1,4 @@
-"""The Kubernetes node that the tuner runs on: its annotation, and its startup taint. Gets and patches it alone."""
+"""The Kubernetes node that the tuner runs on: its annotation, and its startup taint. Patches no other node."""
 
 from typing import Any
 
@@ -15,18 +15,18 @@ _CALL_S_MAX = 10.0
 
 
 class Node:
-    """A node by its name. Calls wait 10 s at most; what fails raises NodeError and may be tried again."""
+    """A node by its name. Calls wait 10 s at most; failed ones raise NodeError and may be retried."""
 
     def __init__(self, api: client.CoreV1Api, name: str) -> None:
         self._api = api
         self._name = name
 
     def annotate(self, text: str) -> None:
-        """Sets the report; what else is annotated stays."""
+        """Sets the report; other annotations stay."""
         self._patch({"metadata": {"annotations": {ANNOTATION: text}}})
 
     def remove_taint(self) -> bool:
-        """Removes the startup taint; whether there was one. Other taints stay, also those that come in this moment."""
+        """Removes the startup taint; returns whether there was one. Other taints stay, also concurrently added ones."""
         try:
             node = self._api.read_node(self._name, _request_timeout=_CALL_S_MAX)
         except (ApiException, HTTPError) as error:
@@ -36,7 +36,7 @@ class Node:
         left = [taint for taint in taints if taint["key"] != TAINT]
         if len(left) == len(taints):
             return False
-        # The version makes the server refuse the list when another changed the node since: 409, tried again.
+        # The version makes the server refuse the list when the node was changed since: 409, retried.
         self._patch(
             {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": {"taints": left}}
         )
@@ -55,11 +55,11 @@ def _node_error(name: str, error: Exception) -> NodeError:
 
 
 def of_this_pod(name: str) -> Node:
-    """The node, by the service account of the pod. Raises SettingsError outside of one."""
+    """The node, by the pod's service account. Raises SettingsError outside of a pod."""
     try:
         config.load_incluster_config()
     except ConfigException as error:
         raise SettingsError(
-            f"a node is given ({name}), but this is no pod with a service account: {error}"
+            f"a node is given ({name}), but this is not a pod with a service account: {error}"
         ) from error
     return Node(client.CoreV1Api(), name)

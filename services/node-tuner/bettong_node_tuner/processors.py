@@ -28,10 +28,10 @@ from bettong_node_tuner.targets import (
     workqueues,
 )
 
-SCHED_FIFO = 1  # os.SCHED_FIFO on Linux, which a pure module does not ask
+SCHED_FIFO = 1  # os.SCHED_FIFO on Linux, kept as a constant in a pure module
 THROTTLE = "proc/sys/kernel/sched_rt_runtime_us"
 DEFAULT_IRQ = "proc/irq/default_smp_affinity"
-# Who else writes these files, by the name of its process, and which.
+# Other programs that write these files, by the name of their process, and which settings.
 OTHERS: dict[str, frozenset[Setting]] = {
     "tuned": frozenset(Setting),
     "irqbalance": frozenset({Setting.IRQ}),
@@ -39,13 +39,13 @@ OTHERS: dict[str, frozenset[Setting]] = {
 
 
 def targets(wanted: TunerSettings, snapshot: Snapshot) -> list[Target]:
-    """All targets of what is wanted, in the order in which they are written."""
+    """All targets of the wanted settings, in the order in which they are written."""
     found = [target for kind in KINDS for target in kind(wanted, snapshot)]
     return found if wanted.beside_others else [_beside(target, snapshot) for target in found]
 
 
 def interrupts(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Every interrupt, and those to come; one that stays within the housekeeping CPUs is right as it is."""
+    """Every interrupt, and the default of new ones; one within the housekeeping CPUs stays as it is."""
     if not wanted.irq_affinity:
         return
     cpus = cpus_of_list(wanted.housekeeping_cpus)
@@ -66,22 +66,20 @@ def _is_within(text: str, cpus: str) -> bool:
 
 
 def receive_work(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Every receive queue of the devices that are more than software."""
+    """Every receive queue of hardware devices."""
     if not wanted.rps:
         return
     pattern = "sys/class/net/*/queues/rx-*/rps_cpus"
     paths = list(snapshot.matching(pattern))
     mask = mask_of(cpus_of_list(wanted.housekeeping_cpus))
     if not paths:
-        yield missing(
-            Setting.RPS, pattern, mask, form=Form.MASK, why="no device of hardware has receive queues"
-        )
+        yield missing(Setting.RPS, pattern, mask, form=Form.MASK, why="no hardware device has receive queues")
     for path in paths:
         yield checked(of_file(snapshot, Setting.RPS, path, mask, form=Form.MASK), wanted, snapshot)
 
 
 def first_in_first_out(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Threads of pods by their names; none where the kernel would let them keep a CPU for ever."""
+    """Threads of pods by their names; refused where the kernel would let them keep a CPU for ever."""
     if wanted.fifo_priority is None:
         return
     value = f"{SCHED_FIFO}/{wanted.fifo_priority}"
@@ -104,7 +102,7 @@ def _beside(target: Target, snapshot: Snapshot) -> Target:
         return target
     for name, settings in OTHERS.items():
         if name in snapshot.processes and target.setting in settings:
-            why = f"{name} runs here and writes the same: stop it, or set beside_others"
+            why = f"{name} runs here and writes the same files: stop it, or set beside_others"
             return refused(target, why)
     return target
 

@@ -10,20 +10,20 @@ from bettong_node_tuner.snapshot import is_file
 from bettong_node_tuner.targets import Setting
 
 ANNOTATION = "bettong/node-tuning"
-# An annotation is for a look; `bettong-node-tuner plan` has all lines.
+# An annotation is an overview; `bettong-node-tuner plan` has all lines.
 _REASONS_MAX = 3
 _HEADS = ("SETTING", "FILE", "NOW", "WANTED", "STATE", "WHAT AND WHY")
 _DOES = {
     Action.NONE: "",
     Action.WRITE: "would write",
-    Action.RESTORE: "would set back",
+    Action.RESTORE: "would restore",
     Action.HOLD: "would hold",
     Action.FORGET: "would forget",
 }
 
 
 def annotation(decisions: Sequence[Decision], mode: Mode) -> str:
-    """Mode, whether all is done, and of each setting how many files stand how, with a few reasons; JSON in one line."""
+    """Mode, whether all is done, and each setting's number of files by state, with a few reasons; one line of JSON."""
     settings: dict[str, dict[str, object]] = {}
     for setting in Setting:
         own = [each for each in decisions if each.setting is setting]
@@ -44,12 +44,12 @@ def _reasons(decisions: Iterable[Decision]) -> list[str]:
 
 
 def location(decision: Decision) -> str:
-    """Where it is: a file's path, or the key of a swap area or a thread."""
+    """A file's path, or the key of a swap area or a thread."""
     return f"/{decision.key}" if is_file(decision.key) else decision.key
 
 
 def table(decisions: Sequence[Decision], *, planned: bool) -> str:
-    """A line for each key, in columns; `planned`: what would be done, else what was."""
+    """A line for each key, in columns; `planned`: shows what would be done, else what was done."""
     rows = [_HEADS, *(_row(each, planned=planned) for each in decisions)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""The life of a tuner: check and act, report, wait, again; at the end everything is set back."""
+"""The life cycle of a tuner: check and act, report, wait, repeat; at the end everything is restored."""
 
 import logging
 import time
@@ -17,17 +17,17 @@ _WARNED = frozenset({State.FAILED, State.REFUSED, State.EXTERNAL})
 
 
 class TunedNode(Protocol):
-    """Where the report of a node goes: `bettong_node_tuner.node.Node`, which takes seconds of a CPU to load."""
+    """Receives the report: `bettong_node_tuner.node.Node`, which takes seconds of CPU time to load."""
 
     def annotate(self, text: str) -> None:
         """Sets the report. Raises NodeError."""
 
     def remove_taint(self) -> bool:
-        """Removes the startup taint; whether there was one. Raises NodeError."""
+        """Removes the startup taint; returns whether there was one. Raises NodeError."""
 
 
 class Tuner:
-    """Tunes one node. Without a `node` only log and metrics report it."""
+    """Tunes one node. Without a `node` it reports only to log and metrics."""
 
     def __init__(
         self, settings: TunerSettings, effects: Effects, metrics: TunerMetrics, node: TunedNode | None
@@ -38,12 +38,12 @@ class Tuner:
         self._node = node
         self._reported = ""
         self._tainted = True
-        self._said: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     def run(self, is_ended: Callable[[float], bool]) -> None:
-        """Until `is_ended`, which waits for so many seconds at most. In mode apply everything is then set back.
+        """Runs until `is_ended`, which waits for so many seconds at most. In mode apply it then restores everything.
 
-        Raises JournalError when it cannot go on.
+        Raises JournalError when it cannot continue.
         """
         self.check()
         while not is_ended(self._settings.interval_s):
@@ -52,13 +52,13 @@ class Tuner:
             self.revert()
 
     def check(self) -> list[Decision]:
-        """One pass; how each key stands after it."""
-        return self._pass(self._settings, if_not_reported="tried again at the next pass")
+        """One pass; returns the state of each key after it."""
+        return self._pass(self._settings, if_not_reported="retried at the next pass")
 
     def revert(self) -> list[Decision]:
-        """Sets everything back that is still ours. The removal of a release takes the right to report with it."""
+        """Restores everything that is still ours. Reporting may fail: removing the release removes its permission."""
         wanted = self._settings.model_copy(update={"mode": Mode.REVERT})
-        found = self._pass(wanted, if_not_reported="not tried again: the annotation may be of before")
+        found = self._pass(wanted, if_not_reported="not retried: the annotation may be out of date")
         self._effects.end()
         return found
 
@@ -66,7 +66,7 @@ class Tuner:
         found = self._effects.perform(wanted)
         writes = wanted.mode in {Mode.APPLY, Mode.REVERT}
         self._metrics.record(found, wanted.mode, writes=writes, now_s=time.time())
-        self._say(found)
+        self._log_changes(found)
         try:
             self._report(found, wanted.mode)
         except NodeError as error:
@@ -74,12 +74,12 @@ class Tuner:
             _log.warning("%s; %s", error, if_not_reported)
         return found
 
-    def _say(self, decisions: Sequence[Decision]) -> None:
-        """A line for each key whose state is new."""
+    def _log_changes(self, decisions: Sequence[Decision]) -> None:
+        """Logs a line for each key whose state has changed."""
         states = {location(each): f"{each.state.value} {each.why}".strip() for each in decisions}
         for each in decisions:
             state = states[location(each)]
-            if self._said.get(location(each)) != state:
+            if self._logged.get(location(each)) != state:
                 level = logging.WARNING if each.state in _WARNED else logging.INFO
                 _log.log(
                     level,
@@ -90,7 +90,7 @@ class Tuner:
                     each.now,
                     each.value,
                 )
-        self._said = states
+        self._logged = states
 
     def _report(self, decisions: list[Decision], mode: Mode) -> None:
         if self._node is None:
@@ -101,5 +101,5 @@ class Tuner:
             self._reported = text
         if self._tainted and is_done(decisions, mode):
             if self._node.remove_taint():
-                _log.info("the startup taint is removed: the node takes pods")
+                _log.info("removed the startup taint: the node takes pods")
             self._tainted = False

@@ -1,8 +1,8 @@
-"""What is wanted of a node: environment variables `BETTONG_NODE_TUNER_<NAME>`, read and checked once at start.
+"""The settings of a tuner: environment variables `BETTONG_NODE_TUNER_<NAME>`, read and checked once at start.
 
-A setting stands here and nowhere else: docs/settings.md and the schema of the chart's values are rendered from here
-(`json_schema_extra`: what the schema says of a value that is checked by code here). What two settings ask of each
-other, `tuning.checks` of the chart repeats.
+Settings are defined only here: docs/settings.md and the schema of the chart's values are rendered from here
+(`json_schema_extra`: the schema of a value that code here checks). `tuning.checks` of the chart repeats the rules
+between two settings.
 """
 
 import re
@@ -24,16 +24,16 @@ PREFIX = "BETTONG_NODE_TUNER_"
 _SYSCTL = re.compile(r"(vm|net|kernel)(\.[A-Za-z0-9_-]+)+")
 _CPU = r"(0|[1-9][0-9]{0,3})"
 _CPUS = rf"{_CPU}(-{_CPU})?"
-# Not settings but acts, or set by another setting here, or such that the old value cannot be written back.
+# Actions rather than settings, or set by another setting here, or with an old value that cannot be restored.
 _NO_SYSCTL = {
-    "vm.dirty_bytes": "the kernel does not take its old value 0 back; give vm.dirty_ratio",
-    "vm.dirty_background_bytes": "the kernel does not take its old value 0 back; give vm.dirty_background_ratio",
-    "vm.drop_caches": "it is an act, not a setting",
-    "vm.compact_memory": "it is an act, not a setting",
+    "vm.dirty_bytes": "the kernel does not accept its old value 0; give vm.dirty_ratio",
+    "vm.dirty_background_bytes": "the kernel does not accept its old value 0; give vm.dirty_background_ratio",
+    "vm.drop_caches": "it is an action, not a setting",
+    "vm.compact_memory": "it is an action, not a setting",
     "vm.nr_hugepages": "give hugepages_2m or hugepages_1g",
     "vm.nr_hugepages_mempolicy": "give hugepages_2m or hugepages_1g",
-    "kernel.modules_disabled": "it cannot be set back",
-    "kernel.kexec_load_disabled": "it cannot be set back",
+    "kernel.modules_disabled": "it cannot be restored",
+    "kernel.kexec_load_disabled": "it cannot be restored",
     **dict.fromkeys(
         ("kernel.sem", *(f"kernel.msg{each}" for each in ("max", "mnb", "mni"))),
         "each pod has its own, in its IPC namespace",
@@ -45,7 +45,7 @@ _NO_SYSCTL = {
     "kernel.hostname": "it is the node's name",
     "kernel.domainname": "it is the node's name",
 }
-# Beyond it, a tuned thread would stand above the kernel's own threads that serve interrupts (50).
+# Beyond it, a tuned thread would have precedence over the kernel's own interrupt threads (50).
 _FIFO_PRIORITY_MAX = 40
 
 
@@ -70,7 +70,9 @@ def _listening(text: str) -> str:
 
 
 def _sysctls(wanted: dict[str, str]) -> dict[str, str]:
-    faults = [f"{name} is no sysctl of vm, net or kernel" for name in wanted if not _SYSCTL.fullmatch(name)]
+    faults = [
+        f"{name} is not a sysctl of vm, net or kernel" for name in wanted if not _SYSCTL.fullmatch(name)
+    ]
     faults += [f"{name}: {_NO_SYSCTL[name]}" for name in wanted if name in _NO_SYSCTL]
     if faults:
         raise ValueError("; ".join(faults))
@@ -78,7 +80,7 @@ def _sysctls(wanted: dict[str, str]) -> dict[str, str]:
 
 
 class TunerSettings(BaseSettings):
-    """The settings of a tuner. A toggle that is not given leaves its files alone."""
+    """The settings of a tuner. A setting that is not given leaves its files alone."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -90,10 +92,10 @@ class TunerSettings(BaseSettings):
 
     mode: Mode = Field(
         default=Mode.DRY_RUN,
-        description="off: writes nothing and looks at nothing. dry-run: reports what it would do. apply: sets, keeps"
-        " and sets back at the end. revert: sets back what the journal holds.",
+        description="off: reads and writes nothing. dry-run: reports what it would do. apply: sets values, keeps them,"
+        " and restores the old ones at the end. revert: restores the old values from the journal.",
     )
-    root: Path = Field(default=Path("/"), description="Folder under which the node's sys, proc and dev lie.")
+    root: Path = Field(default=Path("/"), description="Folder that contains the node's sys, proc and dev.")
     journal: Path = Field(
         default=Path("/var/lib/bettong-node-tuner"),
         description="Folder of the journal of old values. It must outlive the process.",
@@ -102,17 +104,17 @@ class TunerSettings(BaseSettings):
         default="", description="The Kubernetes node's name; without it, no annotation and no taint."
     )
     interval_s: Annotated[int, Ge(1), Le(3600)] = Field(
-        default=30, description="How often files are looked at again, in seconds."
+        default=30, description="How often files are checked again, in seconds."
     )
     metrics_listen: Annotated[str, AfterValidator(_listening)] = Field(
-        default="127.0.0.1:7400", description="Where metrics for Prometheus are served, host:port."
+        default="127.0.0.1:7400", description="Address of metrics for Prometheus, host:port."
     )
     beside_others: bool = Field(
-        default=False, description="Write even where TuneD or irqbalance runs, which write the same files."
+        default=False, description="Write even if TuneD or irqbalance runs, which write the same files."
     )
     housekeeping_cpus: Annotated[str, AfterValidator(_cpus)] = Field(
         default="",
-        description="CPUs for the system's own work, 0-1,8: for irq_affinity, rps and workqueues. Those that the"
+        description="CPUs for the system's own work, 0-1,8: for irq_affinity, rps and workqueues. Use those that the"
         " kubelet reserves (reservedSystemCPUs).",
         json_schema_extra={"pattern": f"^({_CPUS}(,{_CPUS})*)?$"},
     )
@@ -180,7 +182,7 @@ class TunerSettings(BaseSettings):
 
 
 def read(overrides: Mapping[str, Any]) -> TunerSettings:
-    """The settings from the environment, `overrides` (flags) first. Raises SettingsError that lists every fault."""
+    """The settings from the environment; `overrides` (flags) take precedence. Raises SettingsError with every fault."""
     try:
         return TunerSettings(**{key: value for key, value in overrides.items() if value is not None})
     except ValidationError as error:
@@ -190,6 +192,6 @@ def read(overrides: Mapping[str, Any]) -> TunerSettings:
             name = f"{PREFIX}{str(each['loc'][0]).upper()}: " if each["loc"] else ""
             faults.append(f"{name}{text}")
     except UnreadableError as error:
-        # Its text names the field, and the variable's text is no JSON.
+        # Its text names the field; the variable's text is not JSON.
         faults = [f"{error}: expected JSON"]
     raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")

@@ -1,4 +1,4 @@
-"""What the machine's files held at one time, as a value, and the keys that name what can be set. Pure."""
+"""The contents of the machine's files at one time, as a value, and the keys of what can be set. Pure."""
 
 import fnmatch
 from collections.abc import Iterator, Mapping
@@ -16,9 +16,9 @@ _THREAD = "thread:"
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread: who it is, and how it is scheduled (`proc_pid_stat(5)`: fields 22, 40, 41).
+    """A thread: its identity, and how it is scheduled (`proc_pid_stat(5)`: fields 22, 40, 41).
 
-    `start`: clock ticks between the boot and its start. With it a number that is given again is another thread.
+    `start`: clock ticks between the boot and its start, which distinguish threads with a reused id.
     """
 
     pid: int
@@ -31,7 +31,7 @@ class Thread:
 
     @property
     def key(self) -> Key:
-        """Names this thread, and no later one with its number."""
+        """Names this thread, and no later one with its id."""
         return Key(f"{_THREAD}{self.pid}:{self.tid}:{self.start}")
 
     @property
@@ -56,10 +56,9 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Facts of one time. `files`: the text of each file that was there, by its path without the leading slash.
+    """Facts of one time. `files`: the text of each existing file, by its path without the leading slash.
 
-    `processes`: names of those that run, for other tuners are among them. `held_us`: the latency bound that this
-    process holds, in microseconds.
+    `processes`: names of running other tuners. `held_us`: the latency bound that this process holds, in microseconds.
     """
 
     boot: str
@@ -77,11 +76,11 @@ class Snapshot:
         object.__setattr__(self, "_values", found)
 
     def value(self, key: Key) -> str | None:
-        """What is there now; None when there is no such thing. A swap area that is not used is `off`."""
+        """The value of a key; None when it does not exist. A swap area that is not used is `off`."""
         return self._values.get(key, OFF if is_swap(key) else None)
 
     def matching(self, pattern: str) -> Iterator[str]:
-        """The paths that match, numbers in their order."""
+        """The paths that match, in numerical order."""
         return iter(sorted(fnmatch.filter(self.files, pattern), key=lambda path: (len(path), path)))
 
 

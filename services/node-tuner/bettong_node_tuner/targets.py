@@ -1,4 +1,4 @@
-"""Which files a wanted setting is about, and what each should hold. Pure: settings and a snapshot in, targets out.
+"""The files of a wanted setting, and the value that each should hold. Pure: settings and a snapshot in, targets out.
 
 Sources: `Documentation/admin-guide/pm/cpufreq.rst` and `intel_pstate.rst`, `mm/transhuge.rst`, `mm/hugetlbpage.rst`,
 `power/pm_qos_interface.rst`, `core-api/workqueue.rst` of the kernel.
@@ -18,12 +18,12 @@ THP = "sys/kernel/mm/transparent_hugepage"
 WORKQUEUES = "sys/devices/virtual/workqueue/cpumask"
 POSSIBLE = "sys/devices/system/cpu/possible"
 ONLINE = "sys/devices/system/cpu/online"
-# A swapped page has to go somewhere: no more of them than this part of the memory that is available.
+# Swapped pages return to memory: they may need at most this share of the available memory.
 _SWAP_SHARE_MAX = 0.5
 
 
 class Setting(StrEnum):
-    """A toggle, by the name under which it is reported."""
+    """A setting, by the name under which it is reported."""
 
     GOVERNOR = "cpu-governor"
     LATENCY = "cpu-latency"
@@ -39,15 +39,15 @@ class Setting(StrEnum):
 
 
 class Obstacle(StrEnum):
-    """Why a target is not to be written."""
+    """Why a target must not be written."""
 
-    UNSUPPORTED = "unsupported"  # the machine has no such thing
+    UNSUPPORTED = "unsupported"  # the machine does not have it
     REFUSED = "refused"  # it would do harm, and somebody has to act
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A thing that should hold a value. `now`: what it holds, in canonical form; None when it is not there."""
+    """A key that should hold a value. `now`: its current value, in canonical form; None when it does not exist."""
 
     setting: Setting
     key: Key
@@ -82,14 +82,14 @@ def refused(target: Target, why: str) -> Target:
 
 
 def governors(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """The governor of every frequency policy that has it."""
+    """The governor of every frequency policy; unsupported by those that do not offer it."""
     if wanted.cpu_governor is None:
         return
     pattern = "sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
     paths = list(snapshot.matching(pattern))
     if not paths:
         yield missing(
-            Setting.GOVERNOR, pattern, wanted.cpu_governor, why="this kernel does not set frequencies"
+            Setting.GOVERNOR, pattern, wanted.cpu_governor, why="this kernel does not control frequencies"
         )
     for path in paths:
         target = of_file(snapshot, Setting.GOVERNOR, path, wanted.cpu_governor)
@@ -104,7 +104,7 @@ def governors(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
 
 
 def latency(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """The bound on the time to wake, held by this process: nothing to journal, for the kernel lifts it at our end."""
+    """The bound on the wake-up time, held by this process: not journalled, because the kernel lifts it at our end."""
     if wanted.cpu_latency_us is None:
         return
     bound = str(wanted.cpu_latency_us)
@@ -116,7 +116,7 @@ def latency(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
 
 
 def turbo(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Of Intel's driver `no_turbo`, which says the contrary; of the others `boost`."""
+    """`no_turbo`, which is inverted, of Intel's driver; `boost` of others."""
     if wanted.turbo is None:
         return
     if PSTATE in snapshot.files:
@@ -140,7 +140,7 @@ def huge_pages_of_themselves(wanted: TunerSettings, snapshot: Snapshot) -> Itera
 
 
 def huge_pages(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Pages that are set aside; the kernel gives as many as it finds."""
+    """Reserved pages; the kernel reserves as many as it finds."""
     for kib, count in ((2048, wanted.hugepages_2m), (1_048_576, wanted.hugepages_1g)):
         if count is not None:
             path = f"sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages"
@@ -148,14 +148,14 @@ def huge_pages(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
 
 
 def swap(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Every area off, unless what lies there does not fit into memory."""
+    """Every area off, unless its pages do not fit into memory."""
     if not wanted.swap_off:
         return
     room = _available_kib(snapshot) * _SWAP_SHARE_MAX
     for area in snapshot.swaps:
         target = Target(Setting.SWAP, area.key, Form.WORDS, OFF, str(area.priority))
         if area.used_kib > room:
-            why = f"{area.used_kib} KiB are swapped, {room:.0f} KiB is half of the memory that is available"
+            why = f"{area.used_kib} KiB are swapped, {room:.0f} KiB is half of the available memory"
             target = refused(target, why)
         room -= area.used_kib
         yield target
@@ -177,7 +177,7 @@ def workqueues(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
 
 
 def sysctls(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
-    """Each of the sysctls that were given."""
+    """Each of the given sysctls."""
     for name, value in sorted(wanted.sysctls.items()):
         yield of_file(snapshot, Setting.SYSCTLS, sysctl_path(name), value)
 

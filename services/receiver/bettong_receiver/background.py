@@ -1,4 +1,4 @@
-"""One job at a time on a thread of its own, so that a slow disk or store does not hold up the others."""
+"""Runs one job at a time on its own thread, so that a slow disk or store does not block the caller."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -12,7 +12,7 @@ class Background:
         self._last: Future[None] | None = None
 
     def idle(self) -> bool:
-        """Whether a job can be started. Raises what the last one raised."""
+        """Whether a job can be started. Raises the exception of the last job."""
         if self._last is None:
             return True
         if not self._last.done():
@@ -22,15 +22,15 @@ class Background:
         return True
 
     def start(self, job: Callable[[], None]) -> None:
-        """Starts a job; only when `idle` said so."""
+        """Starts a job. Call it only after `idle` returned True."""
         self._last = self._executor.submit(job)
 
     def finish(self, timeout_s: float) -> bool:
-        """Waits for the last job, at most so long; False when it still runs. Raises what it raised."""
+        """Waits up to `timeout_s` for the last job; False if it still runs. Raises its exception."""
         if self._last is not None:
             wait([self._last], timeout_s)
         return self.idle()
 
     def close(self) -> None:
-        """Starts no more jobs. Does not wait for one that runs."""
+        """Starts no more jobs. Does not wait for a running one."""
         self._executor.shutdown(wait=False, cancel_futures=True)

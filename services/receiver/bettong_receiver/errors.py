@@ -1,4 +1,4 @@
-"""What the receiver raises beside the library's errors.
+"""Errors that the receiver raises in addition to the library's.
 
 BettongError
 └── SinkError                   a sink cannot take results

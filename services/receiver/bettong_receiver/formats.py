@@ -1,4 +1,4 @@
-"""Frames of a sink as the messages that it delivers. Pure.
+"""Reads frames of a sink as the messages that it delivers. Pure.
 
 | sink                 | a frame's body        | a message                            | in a file            |
 | -------------------- | --------------------- | ------------------------------------ | -------------------- |
@@ -27,9 +27,9 @@ from bettong_receiver.json_lines import JsonLines
 
 @dataclass(frozen=True, slots=True)
 class SinkFormat:
-    """One sink: its topic, and what its messages look like.
+    """One sink: its topic and the format of its messages.
 
-    `messages(frame)` raises FrameError when the body is not of this sink. `line_end` follows each message in a file.
+    `messages(frame)` raises FrameError for a body of another sink. `line_end` follows each message in a file.
     """
 
     sink: str
@@ -38,16 +38,16 @@ class SinkFormat:
     line_end: bytes
 
     def messages_at_once(self, frame: Frame) -> list[bytes]:
-        """As `messages`, each made now: for callers that take all while the frame is in the processor's cache."""
+        """As `messages`, but makes all now, while the frame is in the processor's cache, for callers that need all."""
         return list(self.messages(frame))
 
     @property
     def extension(self) -> str:
-        """Of the sink's files."""
+        """The extension of the sink's files."""
         return "jsonl" if self.line_end else "bin"
 
     def content(self, messages: Sequence[bytes]) -> bytes:
-        """Messages as they stand in a file."""
+        """Messages as file content, with line ends."""
         return self.line_end.join([*messages, b""])
 
 
@@ -66,9 +66,9 @@ def formats(plan: Plan) -> dict[str, SinkFormat]:
 
 
 def frame_of(sink: str, value: bytes) -> Frame:
-    """A record of a sink's topic. Raises FrameError when it is no frame, or one that no stage numbered for this sink.
+    """Decodes a record of a sink's topic. Raises FrameError if it is no frame, or no stage of this sink numbered it.
 
-    So a delivery table is as small as the application: clients, of which there are many, number no frame here.
+    This bounds a delivery table by the size of the application: it never holds clients, of which there may be many.
     """
     frame = decode(value)
     if frame.kind is FrameKind.DATA and not frame.origin.startswith(f"{sink}/"):
@@ -77,7 +77,7 @@ def frame_of(sink: str, value: bytes) -> Frame:
 
 
 def describe_dead_letter(message: bytes) -> str:
-    """A dead letter, as `messages` of its sink gave it, in one line for people."""
+    """Describes a dead letter, as `messages` of its sink returned it, in one line for people."""
     dead_letter = json.loads(message)
     return (
         f"{dead_letter['computation']}: {dead_letter['reason']}"
@@ -94,7 +94,7 @@ def _schemas(plan: Plan, sink: Sink) -> dict[int, Schema]:
 def _encoded(frame: Frame) -> list[bytes]:
     if frame.rows is None:
         raise FrameError(
-            "it holds columns, but the sink has an encoder: the application was another one then"
+            "it holds columns, but the sink has an encoder: another version of the application wrote it"
         )
     return list(frame.rows)
 
@@ -103,7 +103,7 @@ def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], Sequence[bytes]
     def messages(frame: Frame) -> Sequence[bytes]:
         if frame.columns is None:
             raise FrameError(
-                "it holds rows, but the sink has no encoder: the application was another one then"
+                "it holds rows, but the sink has no encoder: another version of the application wrote it"
             )
         schema = schemas.get(frame.schema)
         if schema is None:

@@ -1,4 +1,4 @@
-"""Columns as JSON objects, made a column at a time: the bytes of `bettong.frames.text.json_line`, much faster. Pure."""
+"""Columns as JSON objects, encoded column by column: same bytes as `bettong.frames.text.json_line`, faster. Pure."""
 
 import json
 import math
@@ -15,14 +15,14 @@ from bettong.schema.schema import Schema
 
 
 class JsonLines(Sequence[bytes]):
-    """One JSON object a message, without line ends.
+    """One JSON object per message, without line ends.
 
-    All are made when the first is asked for: of results that nobody keeps only their number is wanted.
+    All are encoded when the first is read: where nobody stores the results, only their number is needed.
     """
 
     def __init__(self, columns: Columns) -> None:
         self._length = columns.length
-        # None once the lines are made, which outlive it: it holds a whole frame.
+        # Set to None once the lines are encoded, because it keeps a whole frame in memory.
         self._columns: Columns | None = columns
         self._lines: list[bytes] = []
 
@@ -36,12 +36,12 @@ class JsonLines(Sequence[bytes]):
     def __getitem__(self, index: slice) -> list[bytes]: ...
 
     def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        return self._made()[index]
+        return self._encoded()[index]
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._made())
+        return iter(self._encoded())
 
-    def _made(self) -> list[bytes]:
+    def _encoded(self) -> list[bytes]:
         if self._columns is not None:
             self._lines, self._columns = _json_lines(self._columns), None
         return self._lines

@@ -1,4 +1,4 @@
-"""The true latency: from when a client's message was due to when its result is delivered. For each sink and for all."""
+"""End-to-end latency, from when a client's message was due to the delivery of its result, per sink and in total."""
 
 import threading
 import time
@@ -16,10 +16,10 @@ from bettong.latency_percentiles import LatencyPercentiles, ranks
 from bettong.topics import DEAD_LETTERS
 
 _US = 1000
-# 1 us to 1 h with three digits, in 200 kB. A result later than that counts as 1 h: it was an outage.
+# 1 us to 1 h with three digits, in 200 kB. A longer latency, as after an outage, counts as 1 h.
 _HIGHEST_US = 3_600_000_000
 _DIGITS = 3
-# The window moves on in slices: what it holds is at most one of them older than it says.
+# The window advances in slices, so it may reach back up to one slice further than its length.
 _SLICE_S = 10
 _SLICES = metrics.LATENCY_WINDOW_S // _SLICE_S
 
@@ -27,11 +27,10 @@ _Counts = npt.NDArray[np.int64]
 
 
 class Latency:
-    """Of the last `metrics.LATENCY_WINDOW_S`, and counts since the beginning; weighted by messages. Safe to use from
-    several threads.
+    """Latency in the last `metrics.LATENCY_WINDOW_S`, and counts since the start; weighted by messages. Thread-safe.
 
-    Dead letters have a histogram of their own and are not in that of all sinks.
-    The clocks of client and receiver are two: a result that seems to come before its message counts as 1 us.
+    Dead letters have their own histogram and are not in that of all sinks.
+    The clocks of client and receiver may differ: a result that seems to come before its message counts as 1 us.
     """
 
     def __init__(self, sinks: Iterable[str], *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +41,7 @@ class Latency:
         self._slice = self._now()
 
     def record(self, sink: str, *, sent_ns: int, delivered_ns: int, messages: int) -> None:
-        """Notes the results of one frame. A frame that does not say when it was sent is left out."""
+        """Records the results of one frame. A frame without a send time is ignored."""
         if sent_ns == 0 or messages == 0:
             return
         latency_us = min(max((delivered_ns - sent_ns) // _US, 1), _HIGHEST_US)
@@ -54,17 +53,17 @@ class Latency:
     def metrics(self) -> dict[str, float]:
         """p50, p99 and maximum in ms, under their names in `metrics`; for a sink under `<name>/<sink>`.
 
-        None of a sink without results in the window. Called at least every few seconds: it moves the window on.
+        Leaves out sinks without results in the window. Call it at least every few seconds: it advances the window.
         """
         with self._lock:
-            self._move()
+            self._advance()
             found = _metrics(self._all.counts(), "")
             for sink, window in self._by_sink.items():
                 found |= _metrics(window.counts(), f"/{sink}")
         return found
 
     def percentiles(self) -> dict[str, str]:
-        """Of each sink with results in the window, as it was when `metrics` was called last: LATENCY_PERCENTILES."""
+        """LATENCY_PERCENTILES of each sink with results in the window, as of the last call of `metrics`."""
         with self._lock:
             windows = {sink: window.counts() for sink, window in self._by_sink.items()}
         return {
@@ -74,18 +73,18 @@ class Latency:
         }
 
     def counts(self) -> dict[str, str]:
-        """Since the beginning, by bucket: `metrics.LATENCY` of all sinks, and of a sink under `<name>/<sink>`."""
+        """Counts by bucket since the start: `metrics.LATENCY` of all sinks, and `<name>/<sink>` of each."""
         with self._lock:
             windows = {"": self._all} | {f"/{sink}": window for sink, window in self._by_sink.items()}
             return {
                 metrics.LATENCY.name + suffix: window.total().to_text() for suffix, window in windows.items()
             }
 
-    def _move(self) -> None:
+    def _advance(self) -> None:
         now = self._now()
         if now != self._slice:
             for window in (self._all, *self._by_sink.values()):
-                window.move(now - self._slice)
+                window.advance(now - self._slice)
             self._slice = now
 
     def _now(self) -> int:
@@ -93,38 +92,38 @@ class Latency:
 
 
 class _Window:
-    """One histogram that is written, the counts of the slices before, newest first, and of all that there ever was."""
+    """The histogram of the current slice, the counts of earlier slices, newest first, and the total since the start."""
 
     def __init__(self) -> None:
         self._current = _histogram()
         self._ended = np.zeros(len(BOUNDS_S) + 1, np.int64)
         self._sum_us = 0
-        self._before: deque[_Counts | None] = deque([None] * _SLICES, maxlen=_SLICES)
+        self._earlier: deque[_Counts | None] = deque([None] * _SLICES, maxlen=_SLICES)
         self._sum: _Counts | None = None
 
     def record(self, latency_us: int, messages: int) -> None:
-        """Notes as many results of one latency."""
+        """Records `messages` results with the same latency."""
         self._current.record_value(latency_us, messages)
         self._sum_us += latency_us * messages
 
     def total(self) -> LatencyCounts:
-        """Of all that there ever was."""
+        """Counts since the start."""
         current = _counts_of(self._current)
         counts = self._ended if current is None else self._ended + _by_bucket(current)
         return LatencyCounts(counts.tolist(), self._sum_us / 1_000_000)
 
-    def move(self, slices: int) -> None:
-        """Begins a new slice, `slices` behind the current one."""
+    def advance(self, slices: int) -> None:
+        """Begins a new slice, `slices` after the current one."""
         counts = _counts_of(self._current)
         if counts is not None:
             self._ended = self._ended + _by_bucket(counts)
             self._current = _histogram()
-        self._before.extendleft([counts, *([None] * min(slices - 1, _SLICES))])
-        kept = [each for each in self._before if each is not None]
+        self._earlier.extendleft([counts, *([None] * min(slices - 1, _SLICES))])
+        kept = [each for each in self._earlier if each is not None]
         self._sum = sum(kept[1:], kept[0]) if kept else None
 
     def counts(self) -> "_Counts | None":
-        """Of the window; None when it holds nothing."""
+        """Counts in the window; None when it is empty."""
         current = _counts_of(self._current)
         if current is None or self._sum is None:
             return self._sum if current is None else current
@@ -144,7 +143,7 @@ def _counts_of(histogram: HdrHistogram) -> _Counts | None:
 def _metrics(counts: _Counts | None, suffix: str) -> dict[str, float]:
     if counts is None:
         return {}
-    # As `get_value_at_percentile` and `get_max_value`, which take a millisecond or more to go through the counts.
+    # Same results as `get_value_at_percentile` and `get_max_value`, which take 1 ms or more to scan the counts.
     upto = counts.cumsum()
     targets = [max(1, int(upto[-1] * percent / 100 + 0.5)) for percent in (50, 99)] + [int(upto[-1])]
     p50_us, p99_us, max_us = _values_us(upto, targets)
@@ -162,7 +161,7 @@ def _percentiles(counts: _Counts) -> LatencyPercentiles:
 
 
 def _values_us(upto: _Counts, targets: list[int]) -> list[int]:
-    """How long the messages of these ranks took. `upto`: how many took at most as long as each index stands for."""
+    """The latencies at these ranks. `upto`: the number of messages with at most the latency of each index."""
     return [
         _SCALE.get_highest_equivalent_value(_SCALE.get_value_from_index(index))
         for index in upto.searchsorted(targets).tolist()
@@ -170,13 +169,13 @@ def _values_us(upto: _Counts, targets: list[int]) -> list[int]:
 
 
 def _by_bucket(counts: _Counts) -> _Counts:
-    """Counts of a histogram by the buckets of `bettong.latency`, whose bounds it knows to three digits."""
+    """Sums the counts of a histogram by the buckets of `bettong.latency`, whose bounds it resolves to three digits."""
     return np.add.reduceat(counts, _BEGINS)
 
 
-# What an index of the counts stands for.
+# Maps an index of the counts to its latency.
 _SCALE = _histogram()
-# Where each bucket begins: at the first index that stands for more than the bound before.
+# The first index of each bucket: the first whose latency exceeds the previous bound.
 _BEGINS = [
     0,
     *(

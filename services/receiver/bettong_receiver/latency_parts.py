@@ -1,6 +1,6 @@
-"""Where the latency of results goes: its parts, of each sink. See `bettong.latency_parts`.
+"""Breaks down the latency of results into parts, per sink. See `bettong.latency_parts`.
 
-Of a frame its times are noted, and nothing else. They are divided and counted by numpy, many frames at a time.
+Only the times of a frame are recorded. Numpy splits and counts them, many frames at a time.
 """
 
 import math
@@ -23,48 +23,48 @@ _Array = npt.NDArray[np.int64]
 
 _NS = 1_000_000_000
 _MS = 1_000_000
-# As in `latency`: what is longer ago than that was an outage.
+# As in `latency`: a longer latency was an outage.
 _LATENCY_NS_MAX = 3600 * _NS
-# Frames of a sink whose moments wait to be counted: enough to make numpy's calls cheap, 64 kB.
+# Frames of a sink that are counted together: enough to make numpy's calls cheap, 64 kB.
 _FRAMES_MAX = 512
-# 1 us to 1 h, each 2 % above the one before: the middle of a bucket is within 1 % of all in it.
+# 1 us to 1 h, each 2 % above the previous one: the middle of a bucket is within 1 % of every value in it.
 _RATIO = 1.02
 _EDGES = math.ceil(math.log(_LATENCY_NS_MAX / 1000, _RATIO)) + 1
 _EDGES_NS = np.rint(1000 * _RATIO ** np.arange(_EDGES)).astype(np.int64)
 _BOUNDS_NS = np.rint(np.array(BOUNDS_S) * _NS).astype(np.int64)
-# The window moves on in slices, as that of `latency`.
+# The window advances in slices, as in `latency`.
 _SLICE_S = 10
 _SLICES = metrics.LATENCY_WINDOW_S // _SLICE_S
 _EACH = np.arange(len(PARTS))
 
 
 class DeliveredFrame(Protocol):
-    """As `FrameMessages`; `times` are STORED ones, beside the frame's record, or anything else."""
+    """As `FrameMessages`. `times`: a record header, in the STORED layout or, from other writers, any bytes."""
 
     @property
     def frame(self) -> Frame:
-        """What was in the log."""
+        """The frame from the log."""
 
     @property
     def messages(self) -> Sequence[object]:
-        """What was delivered of it."""
+        """The messages delivered."""
 
     @property
     def times(self) -> bytes:
-        """What lies beside it."""
+        """The times in the record's header."""
 
 
-# Of a frame: its times, sent, taken in, read, delivered (Unix ns), and how many messages it holds.
-_Noted = tuple[bytes, int, int, int, int, int]
+# A frame's times header, its times sent, ingested, read, delivered (Unix ns), and its number of messages.
+_FrameTimes = tuple[bytes, int, int, int, int, int]
 
 
-def divided(moments: _Array) -> _Array:
-    """Rows of moments (sent, taken in, begun, put out, read, delivered; Unix ns) as rows of PARTS in ns.
+def split_parts(moments: _Array) -> _Array:
+    """Splits rows of times (sent, ingested, begun, written, read, delivered; Unix ns) into rows of PARTS in ns.
 
-    None is negative, and each row adds up to its latency.
+    No part is negative, and each row adds up to its latency.
 
-    Clocks are several. A moment that comes before the one before it, or after the delivery, is moved there: what one
-    part lacks, its neighbour has. An hour before the delivery counts at most.
+    The times come from several clocks. One that precedes its predecessor, or exceeds the delivery, is clamped to it:
+    the neighbouring part gets the difference. At most an hour before the delivery counts.
     """
     delivered = moments[:, -1:]
     earliest = np.maximum(np.minimum(moments[:, :1], delivered), delivered - _LATENCY_NS_MAX)
@@ -73,9 +73,9 @@ def divided(moments: _Array) -> _Array:
 
 
 class PartedLatency:
-    """Of the last `metrics.LATENCY_WINDOW_S`, and counts since the beginning; weighted by messages. 400 kB a sink.
+    """Parts of latency in the last `metrics.LATENCY_WINDOW_S`, and counts since the start; weighted by messages.
 
-    Safe to use from several threads.
+    Takes 400 kB per sink. Safe to use from several threads.
     """
 
     def __init__(self, sinks: Iterable[str], *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
@@ -85,8 +85,8 @@ class PartedLatency:
         self._slice = self._now()
 
     def record(self, sink: str, frames: Iterable[DeliveredFrame], *, read_ns: int, delivered_ns: int) -> None:
-        """Notes frames that were delivered together. Those of which some time is not known are left out: one says not
-        when it was sent; an older version has put it out, or a receiver (what a destination refused).
+        """Records frames that were delivered together. Ignores those that lack a time: without a send time, written by
+        an older version, or by a receiver (messages that a destination refused).
         """
         with self._lock:
             note = self._by_sink[sink].note
@@ -97,19 +97,19 @@ class PartedLatency:
                     note((times, sent_ns, frame.ingest_ns, read_ns, delivered_ns, messages))
 
     def metrics(self) -> dict[str, str]:
-        """For each sink LATENCY_PART of each part, and LATENCY_PARTS if anything came in the window: see `metrics`.
+        """For each sink LATENCY_PART of each part, and LATENCY_PARTS if the window has results: see `metrics`.
 
-        Called at least every few seconds: it moves the window on.
+        Call it at least every few seconds: it advances the window.
         """
         found: dict[str, str] = {}
         with self._lock:
             now = self._now()
             for sink, window in self._by_sink.items():
-                window.move(now - self._slice)
+                window.advance(now - self._slice)
                 for part, counts in zip(PARTS, window.total(), strict=True):
                     found[f"{metrics.LATENCY_PART.name}/{sink}/{part}"] = counts.to_text()
-                if (of_late := window.of_late()) is not None:
-                    found[f"{metrics.LATENCY_PARTS.name}/{sink}"] = of_late.to_text()
+                if (recent := window.recent()) is not None:
+                    found[f"{metrics.LATENCY_PARTS.name}/{sink}"] = recent.to_text()
             self._slice = now
         return found
 
@@ -118,7 +118,7 @@ class PartedLatency:
 
 
 class _Slice:
-    """Of ten seconds: of each part the counts by edge, and sums."""
+    """Counts of each part by edge, and sums, for ten seconds."""
 
     def __init__(self) -> None:
         self.counts = np.zeros((len(PARTS), len(_EDGES_NS) + 1), np.int64)
@@ -127,34 +127,34 @@ class _Slice:
 
 
 class _PartsWindow:
-    """Of one sink: frames that are not counted yet, slices, the newest first, and what there ever was."""
+    """One sink: frames not counted yet, slices, newest first, and totals since the start."""
 
     def __init__(self) -> None:
-        self._waiting: list[_Noted] = []
+        self._waiting: list[_FrameTimes] = []
         self._slices: deque[_Slice | None] = deque([None], maxlen=_SLICES + 1)
-        self._ever = np.zeros((len(PARTS), len(BOUNDS_S) + 1), np.int64)
-        self._ever_ns = np.zeros(len(PARTS))
+        self._total = np.zeros((len(PARTS), len(BOUNDS_S) + 1), np.int64)
+        self._total_ns = np.zeros(len(PARTS))
 
-    def note(self, noted: _Noted) -> None:
-        """Counts it soon."""
-        self._waiting.append(noted)
+    def note(self, frame_times: _FrameTimes) -> None:
+        """Queues a frame to be counted."""
+        self._waiting.append(frame_times)
         if len(self._waiting) >= _FRAMES_MAX:
             self._count()
 
-    def move(self, slices: int) -> None:
-        """Counts what waits, and begins a new slice, `slices` behind the current one; 0 for none."""
+    def advance(self, slices: int) -> None:
+        """Counts the queued frames, and begins a new slice, `slices` after the current one; 0 for none."""
         self._count()
         self._slices.extendleft([None] * min(slices, _SLICES + 1))
 
     def total(self) -> list[LatencyCounts]:
-        """Of each part, of all that there ever was and that is counted."""
+        """For each part all counts since the start, without queued frames."""
         return [
             LatencyCounts(counts, sum_ns / _NS)
-            for counts, sum_ns in zip(self._ever.tolist(), self._ever_ns.tolist(), strict=True)
+            for counts, sum_ns in zip(self._total.tolist(), self._total_ns.tolist(), strict=True)
         ]
 
-    def of_late(self) -> PartsOfLate | None:
-        """Of the window; None when it holds nothing."""
+    def recent(self) -> PartsOfLate | None:
+        """The parts in the window; None when it is empty."""
         kept = [each for each in self._slices if each is not None]
         if not kept:
             return None
@@ -175,18 +175,18 @@ class _PartsWindow:
         self._waiting.clear()
         put_out, inside = np.frombuffer(b"".join(times), np.dtype("<i8")).reshape(-1, 2).T
         sent, taken_in, read, delivered, counts = np.array(columns, np.int64)
-        parts = divided(np.stack((sent, taken_in, put_out - inside, put_out, read, delivered), axis=1))
+        parts = split_parts(np.stack((sent, taken_in, put_out - inside, put_out, read, delivered), axis=1))
         messages = counts[:, np.newaxis]
         if (newest := self._slices[0]) is None:
             newest = self._slices[0] = _Slice()
         np.add.at(newest.counts, (_EACH, _EDGES_NS.searchsorted(parts)), messages)
-        np.add.at(self._ever, (_EACH, _BOUNDS_NS.searchsorted(parts)), messages)
+        np.add.at(self._total, (_EACH, _BOUNDS_NS.searchsorted(parts)), messages)
         sums_ns = counts.astype(np.float64) @ parts.astype(np.float64)
         newest.sums_ns += sums_ns
         newest.messages += int(messages.sum())
-        self._ever_ns += sums_ns
+        self._total_ns += sums_ns
 
 
 def _value_ns(index: int) -> float:
-    """What a bucket between two edges stands for: the middle of both, by their ratio. Up to 1 us: nothing."""
+    """The value of a bucket: the geometric mean of its edges; 0 for the bucket up to 1 us."""
     return float(_EDGES_NS[index - 1]) * math.sqrt(_RATIO) if index else 0.0

@@ -18,8 +18,8 @@ from bettong_receiver.service import Receiver
 
 
 def main(overrides: Mapping[str, object]) -> None:
-    """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
-    give_memory_back()  # subscribers come and go, each with a reader of the log, its threads and its buffers
+    """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError with the remedy when it cannot continue."""
+    give_memory_back()  # each subscriber that leaves frees a log reader with its threads and buffers
     settings = read(ReceiverSettings, overrides)
     log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))

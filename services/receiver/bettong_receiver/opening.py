@@ -14,15 +14,15 @@ from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import ReceiverStatus
 
-# One wait for Kafka. Waits are repeated without end, in pieces, so that a stop is not held up by one.
+# One wait for Kafka. Waits repeat without limit; each is short so that it does not delay a stop.
 _WAIT_S = 2.0
 _RETRY_S, _RETRY_S_MAX = 0.2, 1.0
-# Of dead letters on their way to the log, of one external system.
+# Buffer for the dead letters of one external system.
 _DEAD_LETTERS_BYTES_MAX = 4 * 1024 * 1024
 
 
 class Opening:
-    """What one receiver opens. Methods block."""
+    """Opens readers and writers for one receiver. Methods block."""
 
     def __init__(
         self,
@@ -39,36 +39,36 @@ class Opening:
         self._stopping = stopping
 
     def beginnings(self) -> dict[SinkPartition, int] | None:
-        """Creates and checks the topics; where the log begins of each partition that this receiver delivers.
+        """Creates and checks the topics; returns the first offset of each partition that this receiver delivers.
 
-        That is all of them as long as one pod delivers everything. Waits for Kafka as long as it takes; None when
-        `stopping` was set meanwhile. Raises LogError for topics that do not fit the settings.
+        These are all partitions as long as one pod delivers everything. Waits for Kafka without limit; returns None if
+        `stopping` is set meanwhile. Raises LogError for topics that do not match the settings.
         """
         backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
         with self.admin() as admin:
             while not self._stopping.is_set():
                 try:
-                    found = self._prepared(admin)
+                    found = self._prepare_topics(admin)
                 except LogUnavailableError as error:
-                    self._status.waits_for("Kafka", str(error))
+                    self._status.set_waiting("Kafka", str(error))
                     backoff.wait(self._stopping)
                 else:
-                    self._status.has("Kafka")
+                    self._status.clear_waiting("Kafka")
                     return found
         return None
 
     def reader(self, starts: Mapping[TopicPartition, int], fetch_bytes_max: int) -> LogReader:
-        """What one task is fed from. Raises LogError, LogUnavailableError at once when Kafka is away."""
+        """A reader for one task. Raises LogError; LogUnavailableError at once if Kafka is unavailable."""
         return LogReader(
             self._settings.kafka_connection,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=fetch_bytes_max,
-            on_wait=lambda why: self._status.waits_for("Kafka", why),
+            on_wait=lambda why: self._status.set_waiting("Kafka", why),
         )
 
     def subscriber_reader(self, starts: Mapping[TopicPartition, int]) -> LogReader:
-        """What one subscriber is fed from. Raises as `reader` does."""
+        """A reader for one subscriber. Raises as `reader` does."""
         return LogReader(
             self._settings.kafka_connection,
             starts,
@@ -77,7 +77,7 @@ class Opening:
         )
 
     def writer(self) -> LogWriter:
-        """What the dead letters of one external system are appended with. LogUnavailableError when Kafka is away."""
+        """A writer for the dead letters of one external system. Raises LogUnavailableError if Kafka is unavailable."""
         return LogWriter(
             self._settings.kafka_connection,
             frame_bytes_max=self._settings.frame_bytes_max,
@@ -85,16 +85,16 @@ class Opening:
         )
 
     def admin(self, *, answer_wait_s_max: float = 10.0, topics_known_s: float = 0.0) -> LogAdmin:
-        """For one thread to ask the log questions with. Does not connect yet. See LogAdmin."""
+        """An admin client for one thread. Does not connect yet. See LogAdmin."""
         return LogAdmin(
             self._settings.kafka_connection,
             answer_wait_s_max=answer_wait_s_max,
             topics_known_s=topics_known_s,
         )
 
-    def _prepared(self, admin: LogAdmin) -> dict[SinkPartition, int]:
+    def _prepare_topics(self, admin: LogAdmin) -> dict[SinkPartition, int]:
         settings = self._settings
-        admin.wait(_WAIT_S, lambda why: self._status.waits_for("Kafka", why))
+        admin.wait(_WAIT_S, lambda why: self._status.set_waiting("Kafka", why))
         prepare_topics(
             admin,
             settings.kafka_connection,

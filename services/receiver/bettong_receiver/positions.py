@@ -1,11 +1,11 @@
-"""Progress as bytes, for the file beside the results and for Redis. Pure.
+"""Encodes progress as bytes, for the file beside the results and for destinations that store positions. Pure.
 
     crc32c:9ae1c0de
     {"application":"market","sink":"rejected","partition":3,"offset":812,"length_bytes":4779,"origins":{...},...}
 
-The first line is the checksum of the second. `origins` holds of each origin the highest sequence and when it was
-last heard of by the age of the table (`age`: see `bettong.delivery`); `outbox` the dead letters that may be missing in
-the log. JSON, because the reader of a position that fits no more is an operator.
+The first line is the checksum of the second. `origins` holds for each origin the highest sequence number and when it
+was last seen, in the table's age (`age`: see `bettong.delivery`); `outbox` holds the dead letters that may be missing
+in the log. It is JSON because an operator has to read a position that no longer matches.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ _VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class PositionKey:
-    """What a position belongs to."""
+    """The application, sink and partition of a position."""
 
     application: str
     sink: str
@@ -34,7 +34,7 @@ class PositionKey:
 
 
 def encode(key: PositionKey, progress: DeliveryProgress, *, length_bytes: int = 0) -> bytes:
-    """The position of `progress`. `length_bytes`: how long the file of results is there; 0 in Redis."""
+    """Encodes `progress`. `length_bytes`: the length of the result file at this position; 0 without a file."""
     table = progress.table
     values = {
         "version": _VERSION,
@@ -54,9 +54,9 @@ def encode(key: PositionKey, progress: DeliveryProgress, *, length_bytes: int = 
 
 
 def decode(key: PositionKey, data: bytes) -> tuple[DeliveryProgress, int]:
-    """The progress at a position of `key`, and the length of its file.
+    """Decodes the progress of `key`, and the length of its file.
 
-    Raises PositionError, naming what is wrong but not where `data` came from, when it cannot be trusted.
+    Raises PositionError for damaged or mismatched data; it says what is wrong but not where `data` came from.
     """
     checksum, _, content = data.partition(b"\n")
     if checksum != b"crc32c:%08x" % crc32c.crc32c(content):
@@ -75,33 +75,33 @@ def _read(key: PositionKey, values: Mapping[str, Any]) -> tuple[DeliveryProgress
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
     table = _table_of(key.sink, values)
     progress = DeliveryProgress(
-        _whole(values["offset"]), table, DeliveryCounts(**values["counts"]), values["adopts"]
+        _non_negative(values["offset"]), table, DeliveryCounts(**values["counts"]), values["adopts"]
     )
     progress.outbox = _outbox_of(values["outbox"])
-    return progress, _whole(values["length_bytes"])
+    return progress, _non_negative(values["length_bytes"])
 
 
-def _whole(value: object) -> int:
+def _non_negative(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise TypeError(f"expected a whole number from 0 on, got {str(value)[:100]}")
     return value
 
 
 def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
-    """Without origins that are none of the sink's: receivers that accepted frames of other origins have left them."""
+    """Drops origins of other sinks: older receivers accepted their frames."""
     origins = {
         Origin(origin): each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")
     }
     table = DeliveryTable.of(
-        {origin: SequenceNumber(_whole(highest)) for origin, (highest, _) in origins.items()}
+        {origin: SequenceNumber(_non_negative(highest)) for origin, (highest, _) in origins.items()}
     )
-    table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}
-    table.age_ns, table.clock_ns, table.behind = map(_whole, values["age"])
+    table.heard_ns = {origin: _non_negative(age_ns) for origin, (_, age_ns) in origins.items()}
+    table.age_ns, table.clock_ns, table.behind = map(_non_negative, values["age"])
     return table
 
 
 def _outbox(outbox: DeadLetterOutbox) -> dict[str, Any]:
-    """Each reason once: a table that refuses one row often refuses the next for the same."""
+    """Stores each reason once: a table often refuses many rows for the same reason."""
     reasons = list(dict.fromkeys(reason for found in outbox.pending.values() for reason in found.values()))
     numbers = {reason: number for number, reason in enumerate(reasons)}
     pending = [

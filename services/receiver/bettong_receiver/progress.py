@@ -1,7 +1,7 @@
-"""How far one connector, or a subscriber, is in one partition of a sink. Pure.
+"""The progress of one connector or subscriber in one partition of a sink. Pure.
 
 Progress after offset *o* is a fold of the partition's log up to *o*, counts included: a task that
-restarts from saved progress skips, takes and counts as if it had never stopped.
+restarts from saved progress skips, delivers and counts as if it had never stopped.
 """
 
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ class SinkPartition(NamedTuple):
 
 @dataclass(slots=True)
 class DeliveryCounts:
-    """What became of a partition's records since offset 0. Ticks and marks are in none of them."""
+    """Counts of a partition's records since offset 0, by outcome. Ticks and marks are not counted."""
 
     frames: int = 0
     messages: int = 0
     duplicates: int = 0
     gaps: int = 0
     unreadable: int = 0
-    # Messages that a destination refused, of a sink with on_error="skip".
+    # Messages that a destination refused and the sink skips (on_error="skip").
     skipped: int = 0
 
     def add(self, other: "DeliveryCounts") -> None:
@@ -46,10 +46,10 @@ class DeliveryCounts:
 
 @dataclass(slots=True)
 class DeadLetterOutbox:
-    """Dead letters of one partition: of messages that a destination refused.
+    """Dead letters of one partition, for messages that a destination refused.
 
-    `pending`: those that may be missing in the log, by the offset of their frame and their index in it, with reasons.
-    `last`: the number of the newest frame of dead letters before them; 0 when there is none.
+    `pending`: reasons of those that may be missing in the log, by the offset of their frame and their index in it.
+    `last`: the sequence number of the last frame of dead letters before them; 0 when there is none.
     """
 
     pending: dict[int, dict[int, str]] = field(default_factory=dict)
@@ -60,8 +60,8 @@ class DeadLetterOutbox:
 class DeliveryProgress:
     """The next offset, the delivery table and the counts.
 
-    `adopts`: this progress begins where an older part of the log is gone, so the first frame seen of
-    an origin is taken as it comes; what it calls `previous` can be in the lost part only.
+    `adopts`: this progress starts after a truncated part of the log, so the first frame of an origin is
+    accepted without a gap check; its `previous` can only be in the truncated part.
     """
 
     offset: int = 0
@@ -72,13 +72,13 @@ class DeliveryProgress:
 
     @classmethod
     def fresh(cls, beginning: int) -> "DeliveryProgress":
-        """Where a connector starts that has no position: at the beginning of a log, which may have been cut."""
+        """The progress of a connector without a position: at the first offset of a log that may have been truncated."""
         return cls(offset=beginning, adopts=beginning > 0)
 
-    def takes(self, offset: int, frame: Frame | None) -> bool:
-        """Moves past the record at `offset` and says whether its messages are to be delivered.
+    def advance(self, offset: int, frame: Frame | None) -> bool:
+        """Advances past the record at `offset`; returns whether to deliver its messages.
 
-        `frame` is None when the record is no frame. False for a record below this progress, which does not move it.
+        `frame` is None when the record is no frame. A record below this progress is ignored: returns False.
         """
         if offset < self.offset:
             return False
@@ -97,11 +97,11 @@ class DeliveryProgress:
         self.counts.gaps += verdict is Verdict.GAP
         return verdict is Verdict.TAKE
 
-    def delivered(self, messages: int) -> None:
-        """Counts a frame that `takes` said yes to."""
+    def count_delivered(self, messages: int) -> None:
+        """Counts a frame for which `advance` returned True."""
         self.counts.frames += 1
         self.counts.messages += messages
 
-    def spoiled(self) -> None:
-        """Counts a frame that `takes` said yes to, but whose body is not the sink's."""
+    def count_unreadable(self) -> None:
+        """Counts a frame for which `advance` returned True, but whose body does not belong to the sink."""
         self.counts.unreadable += 1

@@ -1,4 +1,4 @@
-"""Which sinks go where: files and Redis get every sink, as settings say; a destination gets the sink that names it."""
+"""Which sinks go where: files (if configured) and Redis get every sink; a destination gets the sink that names it."""
 
 import time
 from collections.abc import Callable
@@ -26,10 +26,10 @@ def routes(
     *,
     on_redis_wait: Callable[[str | None], None],
 ) -> list[Route[Any]]:
-    """Files (if wanted) and Redis with every sink, then one route for each sink that has a destination.
+    """One route with every sink to files (if configured) and Redis, then one for each sink that has a destination.
 
-    `on_redis_wait` gets why deliveries to Redis wait, and None when they do no more. Raises SettingsError for a
-    connection that lacks something.
+    `on_redis_wait` gets the reason why deliveries to Redis wait, and None when they proceed. Raises SettingsError for
+    an incomplete connection.
     """
     connections = read_connections(settings.connections)
     return [
@@ -43,7 +43,7 @@ def routes(
 
 
 def _route_to(to: Destination, context: SinkContext) -> Route[Any]:
-    """By the module of the destination's kind: a kind that no sink of the application has is not loaded."""
+    """Builds a route with the module of the destination's kind, which is imported only when a sink needs it."""
     connector = import_module(f"bettong_receiver.connectors.{to.kind}")
     route: Route[Any] = connector.route(context, to)
     return route
@@ -52,7 +52,7 @@ def _route_to(to: Destination, context: SinkContext) -> Route[Any]:
 def _route_of_all(
     plan: Plan, settings: ReceiverSettings, store: RedisStore, on_redis_wait: Callable[[str | None], None]
 ) -> Route[bytes]:
-    """To files and Redis, which get every sink: without them the receiver cannot go on."""
+    """The required route: every sink to files and Redis."""
     sink_formats = formats(plan)
 
     def make_redis() -> RedisConnector:

@@ -1,8 +1,8 @@
-"""The life of a receiver: wait for Kafka and Redis, deliver and serve, stop without leaving anything half done.
+"""The life of a receiver: wait for Kafka and Redis, deliver and serve, stop cleanly.
 
-starting ──> waiting ──> running ──(SIGTERM)──> stopping: health off, subscribers sent away, positions saved
+starting ──> waiting ──> running ──(SIGTERM)──> stopping: not serving, subscriptions ended, positions saved
                 ^           │
-                └───────────┘  a broker or Redis that goes away is waited for; deliveries go on by themselves
+                └───────────┘  while a broker or Redis is unavailable; deliveries resume by themselves
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from bettong_receiver.servicer import PERMISSIONS, SUBSCRIBE, SubscribeServicer,
 from bettong_receiver.status import RUNNING, STOPPING, ReceiverStatus
 
 _GRACE_S = 2.0
-# A subscription goes on from a position in each partition, and a position has a sequence of each stage that leads to
-# the sink, about 50 bytes: five of them in each of 4,096 partitions, the most there are, or more in fewer.
+# A subscription resumes from a position per partition, and a position has a sequence number, about 50 bytes, for each
+# stage that leads to the sink. Enough for five stages at 4,096 partitions, the maximum, or more at fewer.
 REQUEST_BYTES_MAX = 1024 * 1024
 REQUESTS_BYTES_MAX = 16 * 1024 * 1024
-# A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
+# Pings detect a subscriber whose machine vanished without closing the connection: 20 s + 10 s.
 _OPTIONS = (
     ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
-    # Windows that grow by what the line carries are for more.
+    # Requests are small: flow-control windows need not grow with the bandwidth.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
@@ -52,17 +52,17 @@ _OPTIONS = (
 
 
 class Receiver:
-    """One receiver process. Make it where its event loop runs; `run` it once."""
+    """One receiver process. Create it on its event loop; call `run` once."""
 
     def __init__(
         self, settings: ReceiverSettings, plan: Plan, log: Logger, traces: TraceExport | None = None
     ) -> None:
-        """`traces`: None where spans are not wanted."""
+        """`traces`: None disables spans."""
         report = traces.report if traces is not None else None
         self._settings = settings
         self._log = log
         self._security = ServerSecurity(
-            settings, PERMISSIONS, _receiving(), log, {SUBSCRIBE: REQUEST_BYTES_MAX}
+            settings, PERMISSIONS, _request_limits(), log, {SUBSCRIBE: REQUEST_BYTES_MAX}
         )
         self._formats = formats(plan)
         self._status = ReceiverStatus(time.time, log)
@@ -111,12 +111,12 @@ class Receiver:
             tasks=self._tasks,
             room=self._servicer.room,
             topics={sink: each.topic for sink, each in self._formats.items()},
-            beside=lambda: self._security.metrics() | (traces.metrics() if traces is not None else {}),
+            extra=lambda: self._security.metrics() | (traces.metrics() if traces is not None else {}),
         )
-        self._beside: list[asyncio.Task[None]] = []
+        self._background: list[asyncio.Task[None]] = []
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
+        """Serves until `stop` is set. Raises a BettongError with the remedy when it cannot continue."""
         with self._metrics:
             await self._run(stop)
 
@@ -127,23 +127,23 @@ class Receiver:
         await self._security.answer_probes(
             lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
         )
-        self._also(self._servicer.watch())
-        self._also(self._security.watch())
-        self._also(self._reporter.write())
+        self._run_in_background(self._servicer.watch())
+        self._run_in_background(self._security.watch())
+        self._run_in_background(self._reporter.write())
         stopped = asyncio.create_task(self._serving.drain(stop, self._settings.drain_ms / 1000))
         work = asyncio.create_task(self._work())
         try:
             await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            self._status.enter(STOPPING)
+            self._status.set_state(STOPPING)
             await self._serving.stop()
             self._servicer.stop()
             self._stopping.set()
             await work
         except BettongError as error:
-            self._status.fails(str(error))
+            self._status.set_failed(str(error))
             raise
         finally:
-            for task in (*self._beside, stopped):
+            for task in (*self._background, stopped):
                 task.cancel()
             await server.stop(_GRACE_S)
             await self._security.close()
@@ -153,14 +153,14 @@ class Receiver:
             self._log.info("stopped")
 
     async def _work(self) -> None:
-        """Waits for what is missing, then delivers until `_stopping`."""
+        """Waits for Kafka, then delivers until `_stopping` is set."""
         beginnings = await asyncio.to_thread(self._opening.beginnings)
         if beginnings is None:
             return
-        works = self._tasks.works(beginnings, self._stopping)
+        runners = self._tasks.runners(beginnings, self._stopping)
         serving = asyncio.create_task(self._serve_once_open())
         try:
-            await self._side_by_side(works)
+            await self._run_concurrently(runners)
         finally:
             await serving
 
@@ -168,15 +168,15 @@ class Receiver:
         if not await asyncio.to_thread(self._tasks.wait_open, self._stopping):
             return
         self._servicer.serve(self._tasks.progress)
-        self._also(self._reporter.follow_lag())
-        self._status.enter(RUNNING)
+        self._run_in_background(self._reporter.follow_lag())
+        self._status.set_state(RUNNING)
         await self._serving.say(serving=True)
 
-    async def _side_by_side(self, works: list[Callable[[], None]]) -> None:
-        """Runs each on a thread of its own; when one fails the others are stopped, and its error is raised."""
+    async def _run_concurrently(self, runners: list[Callable[[], None]]) -> None:
+        """Runs each function on its own thread. When one fails, stops the others and raises its error."""
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(len(works), "delivery") as threads:
-            running = [loop.run_in_executor(threads, work) for work in works]
+        with ThreadPoolExecutor(len(runners), "delivery") as threads:
+            running = [loop.run_in_executor(threads, runner) for runner in runners]
             await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             self._stopping.set()
             await asyncio.wait(running)
@@ -203,24 +203,24 @@ class Receiver:
 
     def _report_redis(self, why: str | None) -> None:
         if why is None:
-            self._status.has("Redis")
+            self._status.clear_waiting("Redis")
         else:
-            self._status.waits_for("Redis", why)
+            self._status.set_waiting("Redis", why)
 
-    def _also(self, work: Coroutine[object, None, None]) -> None:
-        """Runs beside the deliveries until the end."""
+    def _run_in_background(self, work: Coroutine[object, None, None]) -> None:
+        """Runs a coroutine in the background until the receiver stops."""
         task = asyncio.create_task(work)
-        task.add_done_callback(self._notice)
-        self._beside.append(task)
+        task.add_done_callback(self._log_failure)
+        self._background.append(task)
 
-    def _notice(self, task: "asyncio.Task[None]") -> None:
-        """A background task that fails does not stop the receiver, but its end is logged."""
+    def _log_failure(self, task: "asyncio.Task[None]") -> None:
+        """Logs the failure of a background task, which does not stop the receiver."""
         if not task.cancelled() and task.exception() is not None:
             self._log.error("a background task ended unexpectedly", exc_info=task.exception())
 
 
-def _receiving() -> Receiving:
-    """What may be held of requests that have come in part."""
+def _request_limits() -> Receiving:
+    """The memory limits for partly received requests."""
     return Receiving(
         of_all=Bound(REQUESTS_BYTES_MAX, "16 MiB of all requests"),
         of_connection=Bound(8 * REQUEST_BYTES_MAX, "8 MiB of one connection"),

@@ -1,4 +1,4 @@
-"""The gRPC service: checks who may subscribe, and sends results to subscribers. The contract is `subscribe.proto`."""
+"""The gRPC service: admits subscribers, and sends results to them. The contract is `subscribe.proto`."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from bettong.config.access import Read
-from bettong.edges.grpc_server import ClientShares, Permissions, caller, hang_up
+from bettong.edges.grpc_server import ClientShares, Permissions, caller, close_connection
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError
 from bettong.identifiers import TopicPartition
@@ -20,14 +20,14 @@ from bettong.traces import Report
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import DeliveryProgress
-from bettong_receiver.room import Guest, Room
+from bettong_receiver.room import ConnectedSubscriber, Room
 from bettong_receiver.subscriptions import (
     LogFacts,
     OutgoingResponse,
     RefusedSubscription,
     Subscription,
     SubscriptionRefusal,
-    held_ahead,
+    reader_bytes,
     starts,
 )
 from bettong_receiver.tracing import SubscriberTracing
@@ -39,34 +39,34 @@ _CODES = {
 
 Context = grpc.aio.ServicerContext[pb.SubscribeRequest, bytes]
 
-# Of the partitions that a status names; one of 4096 would be cut by proxies.
+# Partitions that a status lists; proxies would truncate a list of 4096.
 _NAMED_MAX = 16
 _NAME_CHARACTERS_MAX = 128
 
-# Where the receiver itself has delivered a sink to, by partition.
+# The receiver's own progress in a sink, by partition.
 Newest = Callable[[str], Mapping[int, DeliveryProgress]]
 
 
 def _shortened(sink: str) -> str:
-    """A name as it may be said: one that is longer is no sink's."""
+    """Truncates a requested name for error messages: names of sinks are shorter than the limit."""
     return sink[:_NAME_CHARACTERS_MAX]
 
 
 SUBSCRIBE = "/bettong.v1.SubscribeService/Subscribe"
 
-# What a token must allow.
+# The permission that a token needs.
 PERMISSIONS: Permissions = {SUBSCRIBE: lambda request: Read(_shortened(request.sink))}
 
-# A request, and the tables that are made of it, take six times its bytes (measured).
+# A request and the tables built from it take six times its bytes (measured); this leaves a margin.
 _POSITIONS_TIMES = 8
-# What subscribers leave is looked for once in so long.
+# Shortest time between two garbage collections after subscribers have left.
 _COLLECT_S = 5.0
-# As many as partitions: see BETTONG_PARTITIONS.
+# The most partitions that a sink can have: see BETTONG_PARTITIONS.
 _POSITIONS_MAX = 4096
 
 
 def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
-    """What a server needs to serve it: as protoc's, but that responses are bytes already."""
+    """The RPC handler for a server: as protoc generates it, except that responses are already serialized."""
     subscribe: grpc.RpcMethodHandler[pb.SubscribeRequest, bytes] = grpc.unary_stream_rpc_method_handler(
         servicer.Subscribe, request_deserializer=pb.SubscribeRequest.FromString
     )
@@ -76,10 +76,10 @@ def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
 
 
 class SubscribeServicer:
-    """Serves subscribers, each on a thread of its own, from when `serve` gives it a log to read until `stop`.
+    """Serves subscribers, each on its own thread, from the call of `serve` until `stop`.
 
-    A subscriber that does not read for `stall_s` is ended, and when `bytes_max` are held for all, the one that has
-    stalled for longest: see `Room`. For each, `ahead_bytes_max` are read ahead. Make it on the event loop.
+    A subscriber that does not read for `stall_s` is disconnected; when `bytes_max` are held for all, the one that has
+    stalled for longest: see `Room`. Up to `ahead_bytes_max` are read ahead for each. Create it on the event loop.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SubscribeServicer:
         log: Logger,
         report: Report | None = None,
     ) -> None:
-        """`report`: None where spans are not wanted."""
+        """`report`: None disables spans."""
         self._report = report
         self._subscriptions = itertools.count(1)
         self._formats = formats
@@ -112,15 +112,15 @@ class SubscribeServicer:
         self.room = Room(bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic)
 
     def serve(self, newest: Newest) -> None:
-        """From now on subscriptions are taken. `newest(sink)`: how far the receiver itself has delivered."""
+        """Accepts subscriptions from now on. `newest(sink)`: the receiver's own progress."""
         self._newest = newest
 
     async def watch(self) -> None:
-        """Ends subscribers that do not read, and frees what all leave, until it is cancelled."""
+        """Disconnects subscribers that do not read, and collects the garbage of others. Runs until cancelled."""
         await asyncio.gather(self.room.watch(), self._collect())
 
     async def _collect(self) -> None:
-        """A subscriber leaves cycles of objects, old by then: Python's collector would not look there for hours."""
+        """Collects the reference cycles that subscribers leave, which Python's collector would not reach for hours."""
         while True:
             await self._left.wait()
             await asyncio.sleep(_COLLECT_S)
@@ -128,11 +128,11 @@ class SubscribeServicer:
             gc.collect()
 
     def stop(self) -> None:
-        """Ends every subscription with UNAVAILABLE, within the time of one poll."""
+        """Ends every subscription with UNAVAILABLE, within one poll."""
         self._stopping.set()
 
     async def Subscribe(self, request: pb.SubscribeRequest, context: Context) -> None:  # noqa: N802 - gRPC's name
-        """See the proto."""
+        """See `subscribe.proto`."""
         if request.sink not in self._formats:
             known = ", ".join(self._formats)
             await context.abort(
@@ -143,7 +143,7 @@ class SubscribeServicer:
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, "the receiver waits for Kafka; subscribe again later"
             )
-        # Before anything is waited for: empty positions take 24 times their bytes.
+        # Checked before the first wait, because empty positions take 24 times their bytes in memory.
         if (positions := len(request.positions)) > _POSITIONS_MAX:
             text = f"{positions} positions; a sink has at most {_POSITIONS_MAX} partitions, expected one for each"
             del request
@@ -155,14 +155,14 @@ class SubscribeServicer:
             await context.abort(grpc.StatusCode[refusal.code.value], str(refusal))
 
     async def _serve(self, request: pb.SubscribeRequest, newest: Newest, context: Context) -> None:
-        """Until the subscriber has gone, or must go."""
-        if (subscribers := len(self.room.guests)) >= self._subscribers_max:
+        """Serves a subscriber until it leaves or is disconnected."""
+        if (subscribers := len(self.room.subscribers)) >= self._subscribers_max:
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{subscribers} subscribers, at most BETTONG_RECEIVER_SUBSCRIBERS_MAX={self._subscribers_max}",
             )
         positions_bytes = _POSITIONS_TIMES * request.ByteSize()
-        if not self.room.has_room_for(held_ahead(self._ahead_bytes_max) + positions_bytes):
+        if not self.room.has_room_for(reader_bytes(self._ahead_bytes_max) + positions_bytes):
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{subscribers} subscribers that read have all of BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX"
@@ -171,10 +171,10 @@ class SubscribeServicer:
         self._log.info("subscriber connected", sink=request.sink, peer=context.peer())
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
-        guest = self.room.enter(task, sink=request.sink, address=context.peer())
-        guest.positions = positions_bytes
+        subscriber = self.room.add(task, sink=request.sink, address=context.peer())
+        subscriber.positions = positions_bytes
         try:
-            await self._send_results(request, newest, context, guest)
+            await self._send_results(request, newest, context, subscriber)
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the receiver stops; subscribe again")
         except RefusedSubscription as error:
             await context.abort(_CODES[error.refusal], str(error))
@@ -185,13 +185,13 @@ class SubscribeServicer:
                 grpc.StatusCode.UNAVAILABLE, f"{error}; subscribe again from the last position"
             )
         except asyncio.CancelledError:
-            if not guest.reason:
+            if not subscriber.reason:
                 raise
             task.uncancel()
-            guest.held = guest.sending  # its reader is closed
-            await self._end(request.sink, context, guest)
+            subscriber.held = subscriber.sending  # its reader is closed
+            await self._disconnect(request.sink, context, subscriber)
         finally:
-            self.room.leave(guest)
+            self.room.remove(subscriber)
             self._left.set()
             self._log.info("subscriber disconnected", sink=request.sink, peer=context.peer())
 
@@ -200,22 +200,22 @@ class SubscribeServicer:
         request: pb.SubscribeRequest,
         newest: Newest,
         context: Context,
-        guest: Guest,
+        subscriber: ConnectedSubscriber,
     ) -> None:
-        """Reads a round when gRPC has taken the one before, so a subscriber that does not read is not read for."""
+        """Reads a round once gRPC has accepted the previous one: no records are read for a subscriber that stalls."""
         loop, peer = asyncio.get_running_loop(), context.peer()
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
-            await self.room.hold(guest, held_ahead(self._ahead_bytes_max) + guest.positions)
+            await self.room.reserve(subscriber, reader_bytes(self._ahead_bytes_max) + subscriber.positions)
             await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest, peer)))
             (subscription,) = opened
-            await self._write(subscription, subscription.opening(), context, guest)
+            await self._write(subscription, subscription.opening(), context, subscriber)
             while not self._stopping.is_set():
                 found = await loop.run_in_executor(thread, subscription.round)
-                await self._write(subscription, found, context, guest)
+                await self._write(subscription, found, context, subscriber)
         finally:
-            # Behind the call that may still be under way on that thread, when the subscriber went meanwhile.
+            # On the same thread, after a call that may still run there when the subscriber has left.
             thread.submit(_close, opened)
             thread.shutdown(wait=False)
 
@@ -224,39 +224,40 @@ class SubscribeServicer:
         subscription: Subscription,
         responses: list[OutgoingResponse],
         context: Context,
-        guest: Guest,
+        subscriber: ConnectedSubscriber,
     ) -> None:
-        guest.sending = sum(len(each.data) for each in responses)
-        await self.room.hold(guest, subscription.held + guest.positions + guest.sending)
+        subscriber.sending = sum(len(each.data) for each in responses)
+        await self.room.reserve(subscriber, subscription.held + subscriber.positions + subscriber.sending)
         for each in responses:
-            self.room.hands(guest)
+            self.room.write_begun(subscriber)
             await context.write(each.data)
-            self.room.handed(guest)
-            subscription.handed(each)
-            guest.sent[each.partition] = each.offset
+            self.room.write_ended(subscriber)
+            subscription.accepted(each)
+            subscriber.sent[each.partition] = each.offset
 
-    async def _end(self, sink: str, context: Context, guest: Guest) -> None:
-        """Tells a subscriber that it must go. Its status waits behind what it has not read, so that has an end, too."""
-        named = [f"partition {partition} offset {offset}" for partition, offset in sorted(guest.sent.items())]
+    async def _disconnect(self, sink: str, context: Context, subscriber: ConnectedSubscriber) -> None:
+        """Disconnects a subscriber with a status, which queues behind unread responses: so the wait is bounded."""
+        sent = sorted(subscriber.sent.items())
+        named = [f"partition {partition} offset {offset}" for partition, offset in sent]
         more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
         text = (
-            f"this subscriber of {sink!r} {guest.reason}; it was sent all before {', '.join(named[:_NAMED_MAX])}{more};"
-            " subscribe again from the last position received"
+            f"this subscriber of {sink!r} {subscriber.reason}; it was sent all before"
+            f" {', '.join(named[:_NAMED_MAX])}{more}; subscribe again from the last position received"
         )
         self._log.warning("subscriber does not read", sink=sink, peer=context.peer(), reason=text)
         ending = asyncio.ensure_future(context.abort(grpc.StatusCode.ABORTED, text))
-        pressed = asyncio.create_task(guest.must_hang_up.wait())
+        forced = asyncio.create_task(subscriber.must_disconnect.wait())
         try:
             await asyncio.wait(
-                (ending, pressed), timeout=self.room.stall_s, return_when=asyncio.FIRST_COMPLETED
+                (ending, forced), timeout=self.room.stall_s, return_when=asyncio.FIRST_COMPLETED
             )
             if ending.done():
                 await ending
-            hang_up(context.peer())
-            # gRPC's word for a status that found nobody is of no use.
+            close_connection(context.peer())
+            # gRPC's error about a status that it could not send is of no use.
             await asyncio.gather(ending, return_exceptions=True)
         finally:
-            pressed.cancel()
+            forced.cancel()
 
     def _subscribe(self, request: pb.SubscribeRequest, newest: Newest, peer: str) -> Subscription:
         sink_format = self._formats[request.sink]

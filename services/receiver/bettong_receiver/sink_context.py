@@ -1,4 +1,4 @@
-"""What a connector of one sink is made of: the sink, its connection, what its frames hold."""
+"""What the connector of one sink is built from: the sink, its connection, the schema of its frames."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _FETCH_BYTES_MAX = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SinkContext:
-    """One sink of an application in one receiver: what the `route` of a connector's module gets."""
+    """One sink of an application in one receiver: the argument of `route` in a connector's module."""
 
     plan: Plan
     settings: ReceiverSettings
@@ -32,22 +32,22 @@ class SinkContext:
 
     @property
     def name(self) -> str:
-        """Of the sink."""
+        """The sink's name."""
         return self.sink.name
 
     @property
     def messages(self) -> Callable[[Frame], Sequence[bytes]]:
-        """Reads a frame of the sink as the encoder's bytes, else as JSON objects."""
+        """A function that reads a frame of the sink as the encoder's bytes, else as JSON objects."""
         return formats(self.plan)[self.name].messages
 
     @property
     def lines(self) -> bool:
-        """Whether these are JSON objects, which have no line end."""
+        """Whether `messages` are JSON objects, which contain no line end."""
         return self.sink.encoder is None
 
     @property
     def schema(self) -> Schema:
-        """Of the sink's messages, for destinations that take no sink of several."""
+        """The schema of the sink's messages, for destinations that accept only sinks with one input stream."""
         schema = self.sink.parent.schema
         if schema is None:
             raise AssertionError("was checked when the application was described")
@@ -55,7 +55,7 @@ class SinkContext:
 
     @property
     def redis(self) -> RedisSink:
-        """Where connectors keep positions whose destination takes none."""
+        """Stores positions for connectors whose destination cannot."""
         return RedisSink(self.store)
 
     def connection(self, to: Destination) -> str:
@@ -63,17 +63,17 @@ class SinkContext:
         return to.connection or self.name
 
     def options(self, to: Destination, *, needs: str) -> Options:
-        """Of a destination's connection, which must have `needs`. Raises SettingsError."""
+        """The options of a destination's connection, which must include `needs`. Raises SettingsError."""
         return options_of(self.connections, self.connection(to), user=f"sink {self.name!r}", needs=needs)
 
     def options_if_any(self, to: Destination) -> Options:
-        """The same where the connection needs nothing, not even to be there."""
+        """As `options`, but nothing is required: empty without a connection."""
         return self.connections.get(self.connection(to), {})
 
     def route(
         self, read: Callable[[Frame], Sequence[Message]], make: Callable[[], SinkConnector[Message]]
     ) -> Route[Message]:
-        """The sink's way to one connector, whose messages are what `read` makes of a frame."""
+        """The route from the sink to one connector; `read` turns a frame into the connector's messages."""
         refusals = Refusals(
             self.plan.application,
             self.name,

@@ -1,4 +1,4 @@
-"""What the receiver reports of itself: its state, what it waits for, and the metrics of its deliveries."""
+"""The receiver's state, what it waits for, and the metrics of its deliveries."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -14,8 +14,8 @@ RUNNING = "running"
 STOPPING = "stopping"
 _WAITING = "waiting"
 
-# What is waited for is said once, and again after this long: a wait may last for hours.
-_SAY_AGAIN_S = 10.0
+# A wait is logged when it begins, and then at this interval: it may last for hours.
+_LOG_AGAIN_S = 10.0
 
 
 class ReceiverStatus:
@@ -27,56 +27,56 @@ class ReceiverStatus:
         self._lock = threading.Lock()
         self._state = STARTING
         self._waits: dict[str, str] = {}
-        self._said_s: dict[str, float] = {}
+        self._logged_s: dict[str, float] = {}
         self._since_s = clock_s()
         self._failure = ""
 
-    def enter(self, state: str) -> None:
-        """The service is in that state from now on; while it waits for something, it says that instead."""
+    def set_state(self, state: str) -> None:
+        """Sets the state. While the service waits for something, it reports `waiting` instead."""
         with self._lock:
             self._state = state
             self._since_s = self._clock_s()
         self._log.info(state)
 
-    def opens(self, part: str, detail: str) -> None:
-        """A part is being opened for the first time: waited for until `has`, and not worth a line in the log."""
+    def set_opening(self, part: str, detail: str) -> None:
+        """Waits, without a log line, for a part that is being opened for the first time, until `clear_waiting`."""
         with self._lock:
             self._waits.setdefault(part, detail)
 
-    def fails(self, reason: str) -> None:
-        """The service cannot go on and ends: its last record says why."""
+    def set_failed(self, reason: str) -> None:
+        """The service stops because of an error: its last live record holds the reason."""
         with self._lock:
             self._state, self._waits = STOPPING, {}
             self._failure = reason
 
-    def waits_for(self, part: str, detail: str) -> None:
-        """The service waits for a part ("Kafka", "Redis"). May be called as often as one likes."""
+    def set_waiting(self, part: str, detail: str) -> None:
+        """The service waits for a part ("Kafka", "Redis"). May be called repeatedly."""
         now_s = self._clock_s()
         with self._lock:
             if not self._waits:
                 self._since_s = now_s
-            said_s = self._said_s.get(part) if part in self._waits else None
-            is_news = said_s is None or now_s - said_s >= _SAY_AGAIN_S
+            logged_s = self._logged_s.get(part) if part in self._waits else None
+            is_due = logged_s is None or now_s - logged_s >= _LOG_AGAIN_S
             self._waits[part] = detail
-            if is_news:
-                self._said_s[part] = now_s
-        if is_news:
+            if is_due:
+                self._logged_s[part] = now_s
+        if is_due:
             self._log.warning(_WAITING, part=part, detail=detail)
 
-    def has(self, part: str) -> None:
-        """A part answers. Costs nothing when it was not waited for."""
+    def clear_waiting(self, part: str) -> None:
+        """A part answers. Does nothing unless the service waited for it."""
         if part not in self._waits:
             return
         with self._lock:
             self._waits.pop(part, None)
             if not self._waits:
                 self._since_s = self._clock_s()
-            was_said = self._said_s.pop(part, None) is not None
-        if was_said:
+            was_logged = self._logged_s.pop(part, None) is not None
+        if was_logged:
             self._log.info("answers again", part=part)
 
     def metrics(self) -> dict[str, str | float]:
-        """State, since when, and why."""
+        """The state, since when, and the reason."""
         with self._lock:
             return {
                 metrics.SERVICE.name: RECEIVER.name,
@@ -87,7 +87,7 @@ class ReceiverStatus:
 
 
 def metrics_of(counts: Mapping[str, DeliveryCounts]) -> dict[str, float]:
-    """The metrics of what was delivered: all sinks together, dead letters apart, and `<name>/<sink>` for each sink."""
+    """Metrics of deliveries: of all sinks together, dead letters separately, and `<name>/<sink>` for each sink."""
     total = DeliveryCounts()
     found: dict[str, float] = {}
     for sink, each in counts.items():

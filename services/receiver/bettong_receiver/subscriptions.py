@@ -1,7 +1,7 @@
-"""A subscriber: where it starts, and its own way through the log.
+"""A subscription: where it starts, and how it reads the log.
 
-It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows no other,
-and holds at most one round of records in memory, of which it makes responses as they are asked for.
+It has its own reader and its own delivery table, so a slow one delays no other. It holds at most one round of records
+in memory, and builds responses from them on demand.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
 from bettong_receiver.tracing import SubscriberTracing
 
-# How long a reader waits for results before it checks whether its subscriber is still there.
+# How long a reader waits for results before it checks whether its subscriber is still connected.
 _POLL_MS = 200
-# Of a round: with the reader's limit on bytes, it bounds what a subscriber that stops reading holds in memory.
+# Records per round: with the reader's limit on bytes, it bounds the memory of a subscriber that stops reading.
 _RECORDS_MAX = 256
 # Origins in one position: streams that lead to a sink (for dead letters, stages and destinations), and those of earlier
-# versions of the application: far more than anybody writes. At 50 bytes each such a position has 50 kB.
+# versions of the application. Far more than any application has; at 50 bytes each such a position takes 50 kB.
 _ORIGINS_MAX = 1024
-# Responses are made until they have so many bytes together: a response may be several times its record.
+# Bytes of the responses built at a time: a response may be several times the size of its record.
 _RESPONSES_BYTES_MAX = 256 * 1024
-# What a reader holds beside what it reads ahead; see `LogReader`.
+# Memory of a reader as a multiple of the bytes that it reads ahead; see `LogReader`.
 _READER_TIMES = 3
 
 
@@ -41,7 +41,7 @@ class SubscriptionRefusal(Enum):
 
 
 class RefusedSubscription(Exception):
-    """A subscription that cannot be served as it was asked for."""
+    """The subscription request cannot be served."""
 
     def __init__(self, refusal: SubscriptionRefusal, text: str) -> None:
         super().__init__(text)
@@ -50,7 +50,7 @@ class RefusedSubscription(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """Of each partition of a sink's log: where it begins and ends now."""
+    """The current first and end offsets of each partition of a sink's log."""
 
     beginnings: Mapping[int, int]
     ends: Mapping[int, int]
@@ -59,13 +59,13 @@ class LogFacts:
 def starts(
     request: pb.SubscribeRequest, *, facts: LogFacts, newest: Mapping[int, DeliveryProgress]
 ) -> dict[int, DeliveryProgress]:
-    """Where a subscription goes on, or starts, in each partition, in the order in which it opens. Raises Refused.
+    """Where a subscription resumes or starts in each partition, in opening order. Raises RefusedSubscription.
 
-    `newest`: how far the receiver itself has delivered, with all that it has seen: that is where START_LATEST starts.
+    `newest`: the receiver's own progress, including its delivery table, where START_LATEST starts.
 
-    Partitions above all that a request has positions of were added since (`bettong repartition`): the subscriber has
-    seen none of their results. Below, its first opening was cut off. The two are told apart because that opening begins
-    with the highest partition, and a later one adds partitions from below.
+    Partitions above all that the request has positions for were added since (`bettong repartition`), so the subscriber
+    has seen none of their results. A missing lower partition means that its first opening was interrupted. The cases
+    differ because the first opening begins with the highest partition, and later ones append new partitions.
     """
     if request.start not in pb.Start.values():
         raise RefusedSubscription(
@@ -78,7 +78,7 @@ def starts(
             raise RefusedSubscription(
                 SubscriptionRefusal.INVALID, f"two positions for partition {position.partition}; expected one"
             )
-        found[position.partition] = _resumed(position, request.sink, facts)
+        found[position.partition] = _resume_from(position, request.sink, facts)
     known = max(found, default=max(facts.beginnings, default=0))
     for partition in sorted(facts.beginnings.keys() - found.keys(), reverse=not found):
         latest = request.start == pb.START_LATEST and partition <= known
@@ -87,7 +87,7 @@ def starts(
     return found
 
 
-def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryProgress:
+def _resume_from(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryProgress:
     where = f"position of partition {position.partition}"
     if position.partition not in facts.beginnings:
         raise RefusedSubscription(
@@ -123,14 +123,14 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryProgr
     return DeliveryProgress(position.offset, DeliveryTable.of(highest), adopts=beginning > 0)
 
 
-def held_ahead(ahead_bytes: int) -> int:
-    """What a reader holds that reads so far ahead."""
+def reader_bytes(ahead_bytes: int) -> int:
+    """The memory of a reader that reads ahead `ahead_bytes`."""
     return _READER_TIMES * ahead_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingResponse:
-    """A response as it goes over the wire, and where its partition stands after it."""
+    """A serialized response, and the next offset of its partition after it."""
 
     data: bytes
     partition: int
@@ -138,9 +138,9 @@ class OutgoingResponse:
 
 
 class Subscription:
-    """One subscriber's way through the log of a sink. Use it from one thread.
+    """Reads the log of a sink for one subscriber. Use it from one thread.
 
-    `held`: bytes that it holds beside the responses that it has given away.
+    `held`: bytes that it holds, without the responses that it has returned.
     """
 
     def __init__(
@@ -152,9 +152,9 @@ class Subscription:
         ahead_bytes_max: int,
         tracing: SubscriberTracing | None = None,
     ) -> None:
-        """`open_reader(starts)` connects; what it raises passes through. It reads ahead `ahead_bytes_max`."""
+        """`open_reader(starts)` connects, and its errors propagate. It reads ahead `ahead_bytes_max`."""
         self._tracing = tracing
-        self.held = held_ahead(ahead_bytes_max)
+        self.held = reader_bytes(ahead_bytes_max)
         self._responses: Iterator[pb.SubscribeResponse] = iter(())
         self._format = sink_format
         self._progress = progress
@@ -166,20 +166,20 @@ class Subscription:
         )
 
     def opening(self) -> list[OutgoingResponse]:
-        """Where each partition starts, so that a subscriber that is cut off at once resumes at the same positions."""
+        """The start positions, so that a subscriber whose connection breaks at once resumes from the same positions."""
         return [_outgoing(self._response(partition)) for partition in self._progress]
 
     def round(self) -> list[OutgoingResponse]:
-        """The next results; [] when none came in time. Raises LogError; LogTruncatedError when the log was lost."""
-        if found := self._made():
+        """The next results; [] if none arrive in time. Raises LogError; LogTruncatedError if the log was truncated."""
+        if found := self._next_responses():
             return found
         records = self._reader.poll(_POLL_MS, _RECORDS_MAX)
-        self.held = max(self.held, held_ahead(max((len(each.value) for each in records), default=0)))
+        self.held = max(self.held, reader_bytes(max((len(each.value) for each in records), default=0)))
         self._responses = self.responses(records)
-        return self._made()
+        return self._next_responses()
 
-    def _made(self) -> list[OutgoingResponse]:
-        """Some of the responses to the records that were read."""
+    def _next_responses(self) -> list[OutgoingResponse]:
+        """Takes the next responses, up to the limit on bytes."""
         found: list[OutgoingResponse] = []
         size = 0
         while size < _RESPONSES_BYTES_MAX and (response := next(self._responses, None)) is not None:
@@ -188,19 +188,19 @@ class Subscription:
         return found
 
     def responses(self, records: Sequence[Record]) -> Iterator[pb.SubscribeResponse]:
-        """The messages of records that are to be delivered, then the positions of partitions that only moved on."""
-        silent: dict[int, None] = {}
+        """Responses with the messages to deliver, then with the positions of partitions that moved without messages."""
+        moved_only: dict[int, None] = {}
         for record in records:
             response = self._response_to(record)
             if response is None:
-                silent[record.partition] = None
+                moved_only[record.partition] = None
             else:
-                silent.pop(record.partition, None)
+                moved_only.pop(record.partition, None)
                 yield response
-        yield from (self._response(partition) for partition in silent)
+        yield from (self._response(partition) for partition in moved_only)
 
-    def handed(self, response: OutgoingResponse) -> None:
-        """GRPC has taken a response. From any thread."""
+    def accepted(self, response: OutgoingResponse) -> None:
+        """Call it when gRPC has accepted a response. From any thread."""
         if self._tracing is not None:
             self._tracing.delivered(response.partition, response.offset)
 
@@ -214,7 +214,7 @@ class Subscription:
             frame = frame_of(self._format.sink, record.value)
         except FrameError:
             frame = None
-        if not progress.takes(record.offset, frame) or frame is None:
+        if not progress.advance(record.offset, frame) or frame is None:
             return None
         try:
             messages = self._format.messages(frame)

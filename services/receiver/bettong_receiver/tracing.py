@@ -1,4 +1,4 @@
-"""Spans of subscribers: of each result of a sampled frame, from reading it until gRPC has it. See `bettong.traces`."""
+"""Spans of subscribers: each result of a sampled frame, from reading it until gRPC accepts it. See `bettong.traces`."""
 
 import time
 from collections.abc import Callable
@@ -15,9 +15,9 @@ class _Waiting(NamedTuple):
 
 
 class SubscriberTracing:
-    """Of one subscription; `to` is its own name. `read` and `delivered` may be called from two threads.
+    """Traces one subscription, named `to`. `read` and `delivered` may be called from two threads.
 
-    What is read and never delivered is as many results as a subscription holds at most.
+    Spans of results that are never delivered stay in memory: at most as many as the subscription holds results.
     """
 
     def __init__(
@@ -27,17 +27,17 @@ class SubscriberTracing:
         self._sink = sink
         self._to = to
         self._clock_ns = clock_ns
-        # By partition and the offset behind the record.
+        # By partition and the offset after the record.
         self._waiting: dict[tuple[int, int], _Waiting] = {}
 
     def read(self, traceparent: bytes, position: RecordPosition, messages: int) -> None:
-        """A result of a sampled frame is about to be sent."""
+        """Begins the span of a result of a sampled frame, before it is sent."""
         if (before := TraceContext.parse(traceparent)) is not None:
             waiting = _Waiting(before, position, messages, self._clock_ns())
             self._waiting[position.partition, position.offset + 1] = waiting
 
     def delivered(self, partition: int, offset: int) -> None:
-        """GRPC has taken the response behind which the partition stands at `offset`."""
+        """Ends the span: gRPC has accepted the response after which the partition is at `offset`."""
         found = self._waiting.pop((partition, offset), None)
         if found is not None:
             self._report(

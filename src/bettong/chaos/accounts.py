@@ -18,22 +18,22 @@ from bettong.worker.balance import AccountKind, Balance, PartitionAccounts, bala
 
 _POLL_S = 0.5
 _ANSWER_S_MAX = 5.0
-# Partitions that fold tell it within a second, and again after a wiped Redis within five; with micro-batches one that
-# rests does not, so its accounts stay unknown.
+# Partitions that fold report within a second, and after a wiped Redis again within five; an idle one under micro-batch
+# does not, so its accounts stay unknown.
 _SETTLES_S_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAccounts:
-    """`unknown`: why they are not known, "" where they are: then nothing is on its way."""
+    """`unknown`: why they are unknown; "" where they are known, and then nothing is in transit."""
 
     found: tuple[Balance, ...] = ()
     unknown: str = ""
 
 
 def final_accounts(plan: Plan, record: SuiteRecord, wait: Callable[[float], object]) -> FinalAccounts:
-    """Waits until each partition has folded its log and said so; longer where they do not add up, for what was put out
-    may not be in the next stage's log yet. `wait` takes seconds.
+    """Waits until each partition has reported that it has folded its log; longer where the accounts do not add up, as
+    output may not be in the next stage's log yet. `wait` takes seconds.
     """
     end_s = time.monotonic() + _SETTLES_S_MAX
     while True:
@@ -44,7 +44,7 @@ def final_accounts(plan: Plan, record: SuiteRecord, wait: Callable[[float], obje
 
 
 def broken_accounts(found: FinalAccounts, straight: FinalAccounts | None) -> list[str]:
-    """What does not add up, or is not as in the undisturbed run, if there was one; in a line each."""
+    """Counts that do not add up, or differ from the undisturbed run, if there was one; in a line each."""
     wrong = [f"accounts: {line}" for line in differences(found.found)]
     if straight is None or straight.unknown or found.unknown:
         return wrong
@@ -58,7 +58,7 @@ def broken_accounts(found: FinalAccounts, straight: FinalAccounts | None) -> lis
 
 
 def _comparable(found: Sequence[Balance]) -> Mapping[tuple[str, AccountKind, str], Mapping[str, int]]:
-    """What must not differ. Whether a message or time led to a result may; and how many messages `local` combines."""
+    """The counts that must not differ. Whether a message or time caused a result may, and how much `local` combines."""
     if any(each.kind is AccountKind.LOCAL for each in found):
         return {}
     return {
@@ -72,23 +72,23 @@ def _comparable(found: Sequence[Balance]) -> Mapping[tuple[str, AccountKind, str
 
 
 def _accounts(plan: Plan, record: SuiteRecord) -> FinalAccounts:
-    """As partitions tell them now."""
+    """The accounts as partitions report them now."""
     stages = {stage_topic(plan.application, stage.name): stage.name for stage in plan.stages}
     try:
         with (
             LogAdmin(record.kafka_connection) as admin,
             RedisStore(record.redis_connection, plan.application) as store,
         ):
-            said = LiveMetrics(store).partitions(attempts_s=_ANSWER_S_MAX)
+            reported = LiveMetrics(store).partitions(attempts_s=_ANSWER_S_MAX)
             ends = admin.ends(stages)
     except (LogError, StoreError) as error:
         return FinalAccounts(unknown=str(error))
     accounts: dict[PartitionId, PartitionAccounts] = {}
     for (topic, partition), end in ends.items():
         id_ = PartitionId(stages[topic], partition)
-        record_ = said.get(id_, {})
+        record_ = reported.get(id_, {})
         if int(record_.get(metrics.OFFSET.name) or 0) < end:
-            return FinalAccounts(unknown=f"{id_} has not said that it is at the end of its log, {end}")
+            return FinalAccounts(unknown=f"{id_} has not reported that it is at the end of its log, {end}")
         if text := record_.get(metrics.ACCOUNTS.name):
             accounts[id_] = PartitionAccounts.of_text(text)
     return FinalAccounts(tuple(balance(accounts, is_at_rest=True)))

@@ -1,7 +1,7 @@
 """Clients that behave badly: subscribers that read nothing, and more streams than any application has clients.
 
-They speak gRPC by themselves, for a careful client would never behave so. Each runs in threads of its own until it is
-closed; what a service answers them, refusals too, is its own affair and no fault of the run.
+They call gRPC directly, because a proper client would never behave so. Each runs in its own threads until it is closed;
+whatever a service answers them, refusals too, is no failure of the run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from bettong.v1.ingest_pb2_grpc import IngestServiceStub
 from bettong.v1.subscribe_pb2 import START_EARLIEST, SubscribeRequest
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 
-# Clients of a crowd that are under way at a time.
+# Concurrent clients of a crowd.
 CLIENTS = 32
-# A stream opens in some ten ms; one that takes longer meets another fault, and comes back.
+# A stream opens in some 10 ms; one that takes longer was hit by another fault, and retries.
 _STREAM_S_MAX = 5.0
 _AGAIN_S = 0.2
 _REPORT_S = 10.0
@@ -38,7 +38,7 @@ _OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 
 
 def row_of(crowd: PlannedFault, stream: int) -> bytes | None:
-    """What a stream of a crowd sends, by its number: each tenth the crowd's row, made its own by the numbers."""
+    """The row that a stream of a crowd sends, by its number: each tenth sends the crowd's row with unique numbers."""
     if not crowd.row or stream % _ROW_EVERY:
         return None
     return f"{crowd.row}{crowd.number}/{stream}".encode()
@@ -59,12 +59,12 @@ class StalledSubscribers:
 
     @property
     def is_over(self) -> bool:
-        """Never by themselves."""
+        """False: they never end by themselves."""
         return False
 
     @property
     def refused(self) -> int:
-        """How many calls have ended: the service has refused them, ended them, or gone."""
+        """How many calls have ended: the service has refused them, ended them, or died."""
         return sum(not call.is_active() for call in self._calls)
 
     def close(self) -> None:
@@ -76,11 +76,11 @@ class StalledSubscribers:
 
 
 class StreamCrowd:
-    """`count` streams at `source`, each opened by a client of its own, and ended for good when its work is done.
+    """`count` streams at `source`, each opened by its own client, and ended for good when its work is done.
 
-    CLIENTS of them are under way at a time, spread over the senders at `addresses`. A stream for which `row_of` gives a
-    row has that one message to send, and is done with its receipt; the others are done as soon as they are welcome.
-    Whatever cuts one off, it comes back until it is done. `report` gets lines that say how far the crowd is.
+    CLIENTS of them run at a time, spread over the senders at `addresses`. A stream for which `row_of` returns a row
+    sends that one message, and is done once it is acknowledged; the others are done as soon as they are welcome. A
+    stream that is cut off retries until it is done. `report` gets lines about the crowd's progress.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class StreamCrowd:
         names: Callable[[], str] = lambda: uuid.uuid4().hex,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Begins at once. `names` draws a text that no other stream has."""
+        """Starts at once. `names` returns a unique text for each stream."""
         self.done = 0
         self._source = source
         self._count = count
@@ -117,13 +117,13 @@ class StreamCrowd:
         return self.done == self._count
 
     def wait(self, seconds: float) -> bool:
-        """Whether all clients have gone; waits that long for each client."""
+        """Whether all clients have ended; waits that long for each client."""
         for thread in self._threads:
             thread.join(seconds)
         return not any(thread.is_alive() for thread in self._threads)
 
     def close(self) -> None:
-        """No more streams; the ones under way end within seconds."""
+        """Opens no more streams; those under way end within seconds."""
         self._closed.set()
         self.wait(_CLOSE_S_MAX)
 
@@ -135,7 +135,7 @@ class StreamCrowd:
                 name, row = self._names(), self._row_of(number)
                 hello = Hello(source=self._source, stream=f"crowd-{name}", client=name, ephemeral=True)
                 begin = partial(ingest, timeout=_STREAM_S_MAX, metadata=credentials.metadata(address))
-                # It may be refused or cut off, or its sender be killed.
+                # It may be refused or cut off, or its sender may be killed.
                 while not (done := _session(begin, hello, row)) and not self._closed.wait(_AGAIN_S):
                     pass
                 if done:
@@ -161,7 +161,7 @@ _Call = Callable[[Iterator[IngestRequest | None]], Iterable[IngestResponse]]
 
 
 def _session(begin: _Call, hello: Hello, row: bytes | None) -> bool:
-    """One session of a stream; whether its work is done then."""
+    """Runs one session of a stream; returns whether its work is done."""
     requests: SimpleQueue[IngestRequest | None] = SimpleQueue()
     requests.put(IngestRequest(hello=hello))
     done = sent = False

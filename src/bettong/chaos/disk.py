@@ -1,4 +1,4 @@
-"""A small file system in memory that holds a whole suite, so that its disk can be full."""
+"""A small file system in memory that holds a whole suite, so that its disk can be filled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def why_not() -> str | None:
 
 
 class SmallDisk:
-    """A context manager: a tmpfs of `size_mb`. `suite` is a folder in it. Raises LocalError where none can be had."""
+    """A context manager: a tmpfs of `size_mb`. `suite` is a folder in it. Raises LocalError where mounting fails."""
 
     def __init__(self, size_mb: int) -> None:
         self._size_mb = size_mb
@@ -33,11 +33,11 @@ class SmallDisk:
 
     @property
     def suite(self) -> Path:
-        """For everything that runs."""
+        """The suite's folder."""
         return self._mount / "suite"
 
     def fill(self) -> None:
-        """Takes all that is free."""
+        """Fills all free space."""
         with (self._mount / _FILLER).open("ab", buffering=0) as file:
             try:
                 for size in (_BLOCK_BYTES, 4096):
@@ -48,7 +48,7 @@ class SmallDisk:
                 return  # full
 
     def free(self) -> None:
-        """Gives it back."""
+        """Frees that space."""
         (self._mount / _FILLER).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -64,7 +64,7 @@ class SmallDisk:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             self._mount.rmdir()
-            raise LocalError(f"no file system of {self._size_mb} MB: {done.stderr.strip()}")
+            raise LocalError(f"cannot mount a file system of {self._size_mb} MB: {done.stderr.strip()}")
         return self
 
     def __exit__(

@@ -1,7 +1,7 @@
-"""The inputs of a workload, in frames, at their pace.
+"""Feeds the inputs of a workload, in frames, at their pace.
 
-Every run, straight or disturbed, feeds the same frames in the same rounds. In turns, a round of one input is durable
-before the next input's begins, so the log of every run has one order; side by side, each has a thread of its own.
+Every run, undisturbed or disturbed, feeds the same frames in the same rounds. In turns, a round of one input is durable
+before the next input's begins, so the log of every run has one order; in free order, each has its own thread.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from bettong.client.message_input import Wanted
 from bettong.client.sender import Sender
 from bettong.errors import BettongError, ClientError, SettingsError
 
-_COUNTING = 65_536  # messages a portion while they are only counted
-# A client of this kind never gives up while the system may still come back.
+_COUNTING = 65_536  # messages per portion while they are only counted
+# These clients do not give up while the system may still recover.
 _PATIENCE_S = 300.0
 _CLOSE_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class InputFeed:
-    """One input, checked: `total` messages, cut into frames of at most `wanted.messages_max`."""
+    """One input, checked: `total` messages, in frames of at most `wanted.messages_max`."""
 
     source: str
     stream: str
@@ -39,7 +39,7 @@ class InputFeed:
     total: int
 
     def rounds(self, count: int) -> Iterator[list[Portion]]:
-        """The frames, spread over so many rounds: in order, the same each time."""
+        """The frames, spread over `count` rounds: in order, the same each time."""
         frames = portions(self.file, self.format, self.wanted)
         ahead: Portion | None = next(frames, None)
         for number in range(1, count + 1):
@@ -55,7 +55,7 @@ def feeds(
 ) -> list[InputFeed]:
     """The inputs of a workload, their paths relative to `folder`; each is read once, to count and check it.
 
-    Raises SettingsError for a source that there is not, SchemaError for a file that does not fit it.
+    Raises SettingsError for an unknown source, SchemaError for a file that does not fit it.
     """
     found = []
     sources = {source.name: source for source in plan.sources}
@@ -68,13 +68,13 @@ def feeds(
             )
         file = folder / each.file
         if not file.is_file():
-            raise SettingsError(f"workload.inputs[{number - 1}].file: {file} is no file")
+            raise SettingsError(f"workload.inputs[{number - 1}].file: {file} is not a file")
         kind = each.format if each.format is not None else format_of(file)
         wanted = Wanted(source.schema.arrow, source.decoder is not None, _COUNTING, frame_bytes_max)
         total = max((portion.last for portion in portions(file, kind, wanted)), default=0)
         if not total:
             raise SettingsError(f"workload.inputs[{number - 1}].file: {file} holds no messages")
-        # A frame a round, or a few where a round's messages would make a large one.
+        # A frame per round, or a few where a round has many messages.
         wanted = Wanted(
             wanted.schema, wanted.takes_rows, min(4096, math.ceil(total / rounds)), frame_bytes_max
         )
@@ -82,7 +82,7 @@ def feeds(
     streams = [(each.source, each.stream) for each in found]
     if len(set(streams)) < len(streams):
         raise SettingsError(
-            "workload.inputs: two inputs of one source have one stream's name: give each its own"
+            "workload.inputs: two inputs of one source have the same stream name: give each its own"
         )
     return found
 
@@ -90,7 +90,7 @@ def feeds(
 class Feeding:
     """Feeds in the background; the inputs take turns among the senders at `addresses`.
 
-    `paced_s`: over so many seconds, or as fast as it goes.
+    `paced_s`: over so many seconds; None: as fast as possible.
     """
 
     def __init__(
@@ -115,19 +115,19 @@ class Feeding:
         ]
 
     def start(self) -> None:
-        """Begins now."""
+        """Starts now."""
         self._begun_s = time.time()
         for thread in self._threads:
             thread.start()
 
     def done(self) -> bool:
-        """Whether all of it has receipts. Raises what ended a feed before."""
+        """Whether everything is acknowledged. Raises the error that ended a feed."""
         if self._failure is not None:
             raise self._failure
         return not any(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
-        """Ends it, whatever is under way."""
+        """Ends it, also while frames are in flight."""
         self._stop.set()
         for thread in self._threads:
             if thread.ident is not None:

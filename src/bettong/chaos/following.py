@@ -1,4 +1,4 @@
-"""The metrics that are followed over a run, and whether they grow more than the spec allows."""
+"""The metrics that are observed over a run, and whether they grow more than the spec allows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bettong.chaos.recovery import Arrival
 from bettong.chaos.report import GrowthReport
 from bettong.chaos.spec import OtherProcess, Spec
 
-# What counts as nothing: growth is relative to the median, but to no less than this.
+# Growth is relative to the median, but at least to these.
 LATENCY_S_LEAST = 0.1
 MEMORY_MB_LEAST = 64.0
 LAG_RECORDS_LEAST = 100.0
@@ -20,7 +20,7 @@ JAVA = frozenset[str]({OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.KAF
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a run has left: newest results as they came, memory of the largest process of a kind, lag. Unix times."""
+    """Observations of a run: newest results as they came, memory of the largest process of a kind, lag. Unix times."""
 
     arrivals: Sequence[Arrival]
     memory: Mapping[str, Sequence[Sample]]
@@ -28,7 +28,7 @@ class Followed:
 
 
 def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
-    """Each metric that was seen often enough to say how it grows."""
+    """The growth of each metric with enough samples."""
     bounds = spec.invariants.growth_max
     latency = [Sample(each.at_s, each.at_s - each.due_s) for each in followed.arrivals]
     metrics = [

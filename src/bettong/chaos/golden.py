@@ -1,4 +1,4 @@
-"""What should come out: from the input itself, from files that say it, or from an undisturbed run of the same input."""
+"""The expected output: from the input itself, from given files, or from an undisturbed run of the same input."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _ROWS = 1000  # of crowds, in a frame
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """By sink what its output must be; the accounts of the undisturbed run, None where there was none."""
+    """The expected output by sink; the accounts of the undisturbed run, None where there was none."""
 
     outputs: dict[str, Table]
     accounts: FinalAccounts | None = None
 
 
 def golden(prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]) -> Golden:
-    """What must come out. Starts a suite when an undisturbed run is needed."""
+    """The expected output. Starts a suite when an undisturbed run is needed."""
     found: dict[str, Table] = {sink: {} for sink in prepared.outputs}
     accounts: FinalAccounts | None = None
-    if prepared.needs_a_straight_run:
+    if prepared.needs_undisturbed_run:
         say("undisturbed run: starting Kafka, Redis, sender, processor and receiver")
-        outputs, accounts = _straight(prepared, options, folder, say)
+        outputs, accounts = _run_undisturbed(prepared, options, folder, say)
         found |= outputs
     for sink, output in prepared.outputs.items():
         if output.equals is not None:
@@ -54,7 +54,7 @@ def golden(prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Call
 
 
 def tables(prepared: PreparedRun, results: Path) -> dict[str, Table]:
-    """What the files of a run hold, sink by sink."""
+    """The contents of a run's files, by sink."""
     return {sink: table(files(results, sink), output) for sink, output in prepared.outputs.items()}
 
 
@@ -67,7 +67,7 @@ def files(results: Path, sink: str) -> Iterator[tuple[str, bytes]]:
 
 
 def sizes(results: Path) -> dict[str, int]:
-    """Of the files of all sinks that hold something, in bytes."""
+    """The sizes of all sinks' files that are not empty, in bytes."""
     return {
         str(path.relative_to(results)): path.stat().st_size
         for path in results.rglob("*")
@@ -75,7 +75,7 @@ def sizes(results: Path) -> dict[str, int]:
     }
 
 
-def _straight(
+def _run_undisturbed(
     prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
 ) -> tuple[dict[str, Table], FinalAccounts]:
     results = folder / "straight"
@@ -103,7 +103,7 @@ def _straight(
 
 
 def _send_crowds(prepared: PreparedRun, address: str) -> None:
-    """The rows of all crowds, from one client: what becomes of them does not depend on who sends them."""
+    """Sends the rows of all crowds from one client: their results do not depend on the client."""
     for crowd in (fault for fault in prepared.faults if fault.row):
         rows = [row for stream in range(int(crowd.by)) if (row := row_of(crowd, stream)) is not None]
         with Sender(address, prepared.plan.sources[0].name) as sender:
@@ -123,7 +123,7 @@ def _drain(prepared: PreparedRun, suite: Suite, watch: ResultWatch, results: Pat
             if time.monotonic() > deadline_s:
                 raise LocalError(
                     f"the undisturbed run did not end within {prepared.spec.settle_s_max:g} s after its input:"
-                    f" {', '.join(behind[:3])} behind; is settle_s_max too short?"
+                    f" {', '.join(behind[:3])} behind; settle_s_max may be too short"
                 )
             suite.wait_with_all(_POLL_S)
 
@@ -136,7 +136,7 @@ def _behind(
     watch: ResultWatch,
     results: Path,
 ) -> list[str]:
-    """What still has something to do; empty only when nothing had for as long as this call took."""
+    """The parts with work left; empty only when none had any for as long as this call took."""
     name = prepared.plan.application
     stages = {stage_topic(name, stage.name): stage.name for stage in prepared.plan.stages}
     sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}
@@ -146,7 +146,7 @@ def _behind(
         for (topic, partition), end in before.items()
         if end > int(folded.get(PartitionId(stages[topic], partition), {}).get(OFFSET.name, 0))
     ]
-    # Folded is not yet written: that is when Spark notes the batch as committed.
+    # Folded records are written once Spark notes their batch as committed.
     if _newest_batch(record.directory, "offsets") != _newest_batch(record.directory, "commits"):
         behind.append("a batch")
     if admin.ends(stages) != before:
@@ -162,6 +162,6 @@ def _behind(
 
 
 def _newest_batch(directory: Path, what: str) -> int:
-    """In Spark's checkpoint, whose files are named by their batch; -1 before the first."""
+    """The newest batch in Spark's checkpoint, whose files are named by their batch; -1 before the first."""
     found = (path.name for path in (directory / "checkpoint").rglob(f"{what}/*"))
     return max((int(name) for name in found if name.isdigit()), default=-1)

@@ -2,12 +2,12 @@
 
     samples ──> a value for each of 20 equal stretches of time ──> least squares ──> growth, relative to the median
 
-The value is the median of a stretch, for a fault disturbs some seconds and must not bend the line. Of memory it is the
-least: a process that leaks keeps more even when it has least to do, and what eight subscribers that do not read take
-for half a minute is no leak. The stretches are few, for what a process holds now depends on what it held a second ago,
-and samples that depend on each other would make the interval too narrow. The first tenth of a run is left out: caches
-and buffers fill. Of a Java process's memory the first half is, for its heap grows in steps to what it once needs, up to
-its limit, and stays there.
+The value is the median of a stretch, because a fault disturbs some seconds and must not bend the line. For memory it
+is the minimum: a process that leaks keeps more even when it has least to do, and the memory that eight stalled
+subscribers take for half a minute is no leak. The stretches are few, because a process's memory depends on that of a
+second ago, and dependent samples would make the interval too narrow. The first tenth of a run is left out: caches and
+buffers fill. For a Java process's memory the first half is, because its heap grows in steps, up to its limit, and does
+not shrink.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 STRETCHES = 20
 WARM_UP = 0.1
 JAVA_WARM_UP = 0.5
-# Fewer stretches with samples than this make no line.
+# The fewest stretches with samples for a line.
 _STRETCHES_MIN = 10
-# Student's t at 95 %, two-sided, for the 8 degrees of freedom of the fewest stretches; for more it is cautious.
+# Student's t at 95 %, two-sided, for the 8 degrees of freedom of the fewest stretches; conservative for more.
 _T = 2.306
 
 
@@ -35,7 +35,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`median`: of the metric. By `share` of it the line rises in as long as the run, from `low` to `high`.
+    """`median`: of the metric. `share`: the line's rise over the run, relative to it, with its interval `low`, `high`.
 
     `points`: the values of the stretches that have samples, in order.
     """
@@ -55,10 +55,10 @@ def growth(
     warm_up: float = WARM_UP,
     value_of: Callable[[list[float]], float] = statistics.median,
 ) -> Growth | None:
-    """How a metric grows; None where there are too few samples to say.
+    """How a metric grows; None with too few samples.
 
-    `least`: growth is relative to this where the median is lower, so that nothing that becomes little counts as much.
-    `warm_up`: the part of the run that is left out, at its beginning. `value_of`: of the samples of a stretch.
+    `least`: growth is relative to this where the median is lower, so that small values do not count as much growth.
+    `warm_up`: the share of the run that is left out at its beginning. `value_of`: the value of a stretch's samples.
     """
     begin_s = warm_up * duration_s
     length_s = (duration_s - begin_s) / STRETCHES

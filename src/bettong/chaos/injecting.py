@@ -1,4 +1,4 @@
-"""Faults done to a suite, each in its time."""
+"""Injects faults into a suite, each at its time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bettong.local.options import Restarts
 from bettong.local.suite import Suite
 
 _POLL_S = 0.5
-# Beyond the deaths that are planned: a process that cannot start again dies at least once a second.
+# Allowed beyond the planned deaths: a process that cannot start again dies at least once a second.
 _DEATHS_BESIDES = 30
 
 Say = Callable[[str], None]
 
 
 def restarts(faults: Sequence[PlannedFault]) -> Restarts:
-    """How a suite starts its processes again to which these are done."""
-    # Deaths on purpose are no crash loop; a disk that is full is one, until it has room again.
+    """How a suite restarts its processes under these faults."""
+    # Planned deaths are no crash loop; a full disk causes one, until it has room again.
     lasting_s = sum(fault.for_s for fault in faults if fault.kind == "fill")
     return Restarts(deaths_max=len(faults) + _DEATHS_BESIDES + int(5 * lasting_s), wait_s_max=0.2)
 
@@ -33,10 +33,10 @@ def inject(
     injected: list[Injected],
     report: Say = lambda _: None,
 ) -> None:
-    """Every fault begins in its time, and ends when it has lasted, or when there is nothing left to do for it.
+    """Begins every fault at its time, and ends it after its duration, or when it is over by itself.
 
-    Blocks until all are over. `start_s`: what their times are counted from, Unix time. `injected` gets each that was
-    tried, as soon as it was. Raises what ended the suite.
+    Blocks until all are over. `start_s`: the start of their times, Unix time. `injected` gets each fault as soon as it
+    was tried. Raises the error that ended the suite.
     """
     waiting, lasting = list(faults), list[Injected]()
     while waiting or lasting:

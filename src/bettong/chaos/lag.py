@@ -1,4 +1,4 @@
-"""How far the processor is behind the log, polled again and again."""
+"""Polls how far the processor is behind the log."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CLOSE_S_MAX = 20.0
 
 
 class LagWatch(BlockThread):
-    """A context manager; inside, a thread polls every few seconds. `positions`: what it found, by Unix time.
+    """A context manager; inside, a thread polls every few seconds. `positions`: its samples, by Unix time.
 
-    While Kafka or Redis is away, or a partition has reported no offset, nothing is known, and nothing is noted.
+    There are no samples while Kafka or Redis is away, or a partition has reported no offset.
     """
 
     def __init__(self, plan: Plan, record: Callable[[], SuiteRecord], *, every_s: float = POLL_S) -> None:
@@ -43,7 +43,7 @@ class LagWatch(BlockThread):
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):
             record = self._record()
-            # Asked anew each time: both are killed and paused now and then.
+            # A new connection each time: both are killed and paused now and then.
             with (
                 LogAdmin(record.kafka_connection) as admin,
                 RedisStore(record.redis_connection, record.name) as store,

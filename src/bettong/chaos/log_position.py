@@ -1,4 +1,4 @@
-"""How far a processor is in its log. Pure."""
+"""A processor's position in its log. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bettong.chaos.growth import Sample
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """How far the processor is at a time, over all partitions of all stages.
+    """The processor's position at a time, over all partitions of all stages.
 
     `lag`: records of the log that are not yet folded; `written`: all records of the log; `folded`: messages so far.
     """

@@ -1,4 +1,4 @@
-"""What the processes of a suite hold in memory, polled again and again."""
+"""Polls the memory of the processes of a suite."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bettong.services import SERVICES
 from bettong.threads import BlockThread
 
 _POLL_S = 0.5
-# Of so many polls one becomes a sample: the peak since the one before.
+# Each sample is the peak of so many polls.
 _POLLS_PER_SAMPLE = 10
-# A poll, on a machine that is busy with faults.
+# The time of a poll, on a machine that is busy with faults.
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1024 * 1024
 
-# What one process may hold at most (RSS, MiB), by what bounds it: Spark's heap is 1 GiB, the broker's 512 MiB; a Java
-# process comes to its heap and a third on top.
+# The most memory of one process (RSS, MiB). Spark's heap is 1 GiB, the broker's 512 MiB; a Java process takes its heap
+# and a third on top.
 BOUNDS_MB: dict[str, float] = {
     **{each.name: each.memory_mb_max for each in SERVICES.values()},
     OtherProcess.JVM: 1536,
@@ -36,7 +36,7 @@ BOUNDS_MB: dict[str, float] = {
 class MemoryWatch(BlockThread):
     """A context manager; inside, a thread polls twice a second.
 
-    `peaks_mb`: the most that one process of a kind held; `samples`: what the largest one held, by Unix time.
+    `peaks_mb`: the most memory of one process of a kind; `samples`: that of the largest one, by Unix time.
     """
 
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]]) -> None:

@@ -1,4 +1,4 @@
-"""Faults carried out on a running suite, and mended again."""
+"""Carries out faults on a running suite, and ends them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bettong.services import SENDER
 
 @dataclass(slots=True)
 class Injected:
-    """A fault as it came to pass. Unix seconds; `missed` says why nothing was done.
+    """A fault as it was carried out. Unix seconds; `missed`: why it was not.
 
     `streams`: of a crowd, those that are done.
     """
@@ -44,10 +44,10 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """What faults are done to. `clocks` and `disk` are there when the spec needs them and the machine has them.
+    """The targets of faults. `clocks` and `disk` exist when the spec needs them and the machine has them.
 
     `proxies`: one before each server of a link. `clocks`: of the senders, by name. `source` and `sinks`: where badly
-    behaved clients connect. `report` gets lines that say how far a crowd is, from its threads.
+    behaved clients connect. `report` gets lines about a crowd's progress, from its threads.
     """
 
     record: Callable[[], SuiteRecord]
@@ -61,17 +61,17 @@ class Arena:
 
 @dataclass(slots=True)
 class Nemesis:
-    """Begins faults and ends them. A context manager: leaving mends what is not mended. For one thread."""
+    """Begins faults and ends them. A context manager: leaving it ends all faults. For one thread."""
 
     arena: Arena
     _stopped: dict[int, list[psutil.Process]] = field(default_factory=dict)
     _crowds: dict[int, StalledSubscribers | StreamCrowd] = field(default_factory=dict)
-    # Faults that starve Redis now; whether it may still be starved by one that is over.
+    # Faults that starve Redis now; whether it may still be starved by an ended one.
     _starves: int = 0
     _starved: bool = False
 
     def begin(self, fault: PlannedFault) -> Injected:
-        """Does it. A fault whose victim is not there (it is just being started again) is missed, and says so."""
+        """Carries it out. A fault without a victim (it is just being restarted) is missed, with the reason."""
         injected = Injected(fault, time.time(), time.time())
         acts: dict[str, Callable[[Injected], None]] = {
             "kill": self._kill,
@@ -98,23 +98,23 @@ class Nemesis:
         return crowd is not None and crowd.is_over
 
     def end(self, injected: Injected) -> None:
-        """Mends what lasts; notes when."""
+        """Ends a fault that lasts; notes when."""
         fault = injected.fault
         match fault.kind:
             case "starve":
                 self._starves -= 1
             case "pause":
-                self._go_on(fault.number)
+                self._resume(fault.number)
             case "cut" | "delay":
                 for proxy in self._proxies(fault):
                     proxy.heal()
             case "stall":
-                self._send_away(fault.number)
+                self._close_crowd(fault.number)
             case "crowd":
-                crowd = self._send_away(fault.number)
+                crowd = self._close_crowd(fault.number)
                 if isinstance(crowd, StreamCrowd):
                     injected.streams = crowd.done
-                    injected.missed = "" if crowd.done else "none of its streams was let in"
+                    injected.missed = "" if crowd.done else "none of its streams was accepted"
             case "clock":
                 self._clock(fault).set(0.0)
             case "fill" if self.arena.disk is not None:
@@ -131,9 +131,9 @@ class Nemesis:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number in list(self._stopped):
-            self._go_on(number)
+            self._resume(number)
         for number in list(self._crowds):
-            self._send_away(number)
+            self._close_crowd(number)
         self._feed()
         for proxy in itertools.chain(*self.arena.proxies.values()):
             proxy.heal()
@@ -166,7 +166,7 @@ class Nemesis:
         self._stopped[injected.fault.number] = victims
         _signal(victims, signal.SIGSTOP)
 
-    def _go_on(self, number: int) -> None:
+    def _resume(self, number: int) -> None:
         _signal(self._stopped.pop(number, []), signal.SIGCONT)
 
     def _wipe(self, _: Injected) -> None:
@@ -180,7 +180,7 @@ class Nemesis:
         self._starves += 1
 
     def _feed(self) -> None:
-        """One that does not answer is fed at the end of another fault, or of the run."""
+        """Ends the starving of Redis; if it does not answer, at the end of another fault, or of the run."""
         if self._starved:
             with contextlib.suppress(StoreError), self._redis() as redis:
                 redis.feed()
@@ -207,10 +207,10 @@ class Nemesis:
         self._clock(injected.fault).set(injected.fault.by)
 
     def _clock(self, fault: PlannedFault) -> MovableClock:
-        """That of the sender which the fault names, or of the only one."""
+        """The clock of the sender that the fault names, or of the only one."""
         name = fault.targets[0] if fault.targets else SENDER.name
         if name not in self.arena.clocks:
-            raise LocalError(f"{name} was started with its own clock")
+            raise LocalError(f"{name} was started without a movable clock")
         return self.arena.clocks[name]
 
     def _fill(self, _: Injected) -> None:
@@ -238,7 +238,7 @@ class Nemesis:
             report=self.arena.report,
         )
 
-    def _send_away(self, number: int) -> StalledSubscribers | StreamCrowd | None:
+    def _close_crowd(self, number: int) -> StalledSubscribers | StreamCrowd | None:
         crowd = self._crowds.pop(number, None)
         if crowd is not None:
             crowd.close()
@@ -246,7 +246,7 @@ class Nemesis:
 
 
 def _signal(victims: list[psutil.Process], number: signal.Signals) -> None:
-    """Psutil makes sure that the number is not another process's by now."""
+    """Sends a signal. Psutil makes sure that the pid is not another process's by now."""
     for victim in victims:
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.send_signal(number)

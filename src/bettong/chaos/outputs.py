@@ -1,7 +1,7 @@
-"""Golden and found output compared. Pure: what files hold in, differences out.
+"""Compares golden and found output. Pure: contents of files in, differences out.
 
-Messages are kept as digests of 16 bytes, so that outputs may be larger than memory. What is compared is a
-table: label (a key, or a file) -> digests of its messages, in order.
+Messages are kept as digests of 16 bytes, so that outputs may be larger than memory. It compares tables: label (a key,
+or a file) -> digests of its messages, in order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is wrong with one key (or file): messages missing, there more than once, never expected, out of order."""
+    """The differences of one key (or file): messages missing, there more than once, never expected, out of order."""
 
     label: str
     lost: int
@@ -52,7 +52,7 @@ def messages(content: bytes, split: Split) -> Iterator[bytes]:
 
 
 def table(files: Iterable[tuple[str, bytes]], output: OutputComparison) -> dict[str, list[bytes]]:
-    """The files of one sink, by name, as they are compared. Raises SchemaError for content that does not split."""
+    """The table of one sink's files, by name. Raises SchemaError for content that does not split."""
     found: dict[str, list[bytes]] = {}
     for name, content in files:
         for message in messages(content, output.split):
@@ -80,11 +80,11 @@ def differences(golden: Table, found: Table, compare: Compare) -> list[Differenc
 
 
 def defaults(plan: Plan) -> dict[str, OutputComparison | None]:
-    """How each sink is compared when nobody says; None where somebody must.
+    """How each sink is compared by default; None where the spec must say.
 
-    Byte for byte where one stage leads to it: its files then depend on the input alone. Behind a `key_by`, frames of
+    Byte for byte where one stage leads to it: its files then depend on the input alone. After a `key_by`, frames of
     several partitions meet in one log in any order: there the messages of each key are compared, or, where the
-    results have no field of that name, the messages in any order. How encoded messages are told apart in a file, only
+    results have no field of that name, the messages in any order. How encoded messages are delimited in a file, only
     their author knows. Dead letters are compared in any order.
     """
     found: dict[str, OutputComparison | None] = {}
@@ -130,7 +130,7 @@ def _digest(message: bytes) -> bytes:
 
 
 def without_numbers(content: bytes) -> bytes:
-    """Dead letters as lines, less what numbers their frame: in a later stage that is an offset, which retries move."""
+    """Dead letters as lines, without their frame's number: in a later stage that is an offset, which retries move."""
     kept = ("computation", "reason", "message")
     dead_letters = (json.loads(line) for line in content.splitlines())
     return b"".join(

@@ -1,4 +1,4 @@
-"""A spec made ready: everything that can be wrong with it is found before anything runs."""
+"""Prepares a spec: finds everything that can be wrong with it before anything runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PreparedRun:
     rounds: int
 
     @property
-    def needs_a_straight_run(self) -> bool:
+    def needs_undisturbed_run(self) -> bool:
         """Whether the golden output of a sink, or the dead letters of a crowd, must come from an undisturbed run."""
         unknown = (each.equals is None and each.expected is None for each in self._own_outputs)
         return any(unknown) or any(fault.row for fault in self.faults)
@@ -38,7 +38,7 @@ class PreparedRun:
     @property
     def golden_from(self) -> str:
         """Where the golden output comes from, for people."""
-        if self.needs_a_straight_run:
+        if self.needs_undisturbed_run:
             return "an undisturbed run"
         given = any(each.expected is not None for each in self._own_outputs)
         return "the expected files" if given else "the input"
@@ -49,10 +49,10 @@ class PreparedRun:
 
 
 def prepare(spec: Spec, folder: Path) -> PreparedRun:
-    """`folder`: what the paths of inputs and expected files start from; that of the application starts from the working
-    directory.
+    """`folder`: paths of inputs and expected files are relative to it; that of the application is relative to the
+    working directory.
 
-    Raises ApplicationError, SettingsError and SchemaError for what is wrong with application, spec and inputs.
+    Raises ApplicationError, SettingsError and SchemaError for mistakes in application, spec and inputs.
     """
     planned = plan(load(spec.workload.application))
     outputs = _outputs(spec, planned, folder)
@@ -84,7 +84,7 @@ def prepare(spec: Spec, folder: Path) -> PreparedRun:
 
 
 def disk_mb(spec: Spec) -> int | None:
-    """How large a file system the spec wants for everything; None when any will do."""
+    """The size of the file system that the spec needs; None when any will do."""
     return max((each.disk_mb for each in spec.nemeses if isinstance(each, Fill)), default=None)
 
 
@@ -99,7 +99,7 @@ def _outputs(spec: Spec, planned: Plan, folder: Path) -> dict[str, OutputCompari
             and len(spec.workload.inputs) > 1
         ):
             raise SettingsError(
-                f'invariants.outputs.{sink}.compare = "bytes": inputs fed side by side (order = "free") meet in'
+                f'invariants.outputs.{sink}.compare = "bytes": inputs fed concurrently (order = "free") meet in'
                 ' another order each time; compare "keys" or "messages", or feed them in turns'
             )
         found[sink] = output
@@ -110,8 +110,8 @@ def _outputs(spec: Spec, planned: Plan, folder: Path) -> dict[str, OutputCompari
     unclear = [sink for sink, output in found.items() if output is None]
     if unclear:
         raise SettingsError(
-            f"sink {unclear[0]}: its messages are encoded, and those of several partitions meet behind a key_by in any"
-            f" order; say in a spec how they are told apart: [invariants.outputs.{unclear[0]}] with compare and split"
+            f"sink {unclear[0]}: its messages are encoded, and those of several partitions meet after a key_by in any"
+            f" order; say in a spec how they are delimited: [invariants.outputs.{unclear[0]}] with compare and split"
         )
     return {sink: output for sink, output in found.items() if output is not None}
 
@@ -122,13 +122,13 @@ def _checked(sink: str, output: OutputComparison, file: Path) -> Path:
         table([(file.name, file.read_bytes())], output)
     except OSError as error:
         fault = error.strerror or str(error)
-    except (SchemaError, ValueError, AttributeError) as error:  # no JSON, or no object
+    except (SchemaError, ValueError, AttributeError) as error:  # not JSON, or not an object
         fault = str(error)
     else:
         return file
     raise SettingsError(
-        f"invariants.outputs.{sink}.expected: {file} cannot be compared: {fault}; it must hold the messages that must"
-        " come out, as split and key say"
+        f"invariants.outputs.{sink}.expected: {file} cannot be compared: {fault}; it must hold the expected messages,"
+        " as split and key say"
     )
 
 

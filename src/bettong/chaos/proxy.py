@@ -16,7 +16,7 @@ from bettong.local.addresses import LOOPBACK
 
 CONNECTIONS_MAX = 256
 _CHUNK_BYTES = 64 * 1024
-# Chunks on their way in one direction of a connection: 4 MiB; beyond it nothing is read, as a full pipe would.
+# Chunks in transit in one direction of a connection: 4 MiB; beyond it nothing is read, as with a full pipe.
 _CHUNKS_MAX = 64
 _START_S_MAX = 10.0
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no wait: close sends RST
@@ -66,7 +66,7 @@ class Proxy:
         self._run(self._cut())
 
     def delay(self, seconds: float) -> None:
-        """From now on each byte takes so much longer, both ways. Order stays."""
+        """From now on each byte takes so much longer, both ways, in order."""
         self.delay_s = seconds
 
     def heal(self) -> None:
@@ -102,7 +102,7 @@ class Proxy:
         try:
             await self._pass_on(reader, writer)
         except OSError:
-            pass  # the server is away: to the client it looks as without a proxy
+            pass  # the server is away: the client sees what it would see without a proxy
         except asyncio.CancelledError:
             pass  # the proxy closes
         finally:
@@ -125,7 +125,7 @@ class Proxy:
             _reset(behind)
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One direction: what is read is written when it is due, in order; ends with the connection."""
+        """Copies one direction: chunks are written when they are due, in order; ends with the connection."""
         chunks: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_CHUNKS_MAX)
         async with asyncio.TaskGroup() as both:
             both.create_task(self._read(reader, chunks))

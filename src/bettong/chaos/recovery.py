@@ -1,8 +1,7 @@
-"""How long each fault was felt. Pure.
+"""How long recovery from each fault took. Pure.
 
-Recovery is counted from the moment from which nothing more is done to the system (a kill; the end of a pause, cut,
-delay ...) until a result is delivered of a message that was due after that moment. Results of older messages
-do not count, however many come.
+Recovery counts from the end of a fault (a kill; the end of a pause, cut, delay ...) until a result is delivered of a
+message that was due after that moment. Results of older messages do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Felt:
+class FaultSpan:
     """When a fault began, and when it was over."""
 
     begun_s: float
@@ -31,14 +30,14 @@ class Felt:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """`seconds` is None when no newer result came. `alone`: no other fault began or lasted meanwhile."""
+    """`seconds` is None when no newer result came. `alone`: no other fault overlapped it."""
 
     seconds: float | None
     alone: bool
 
 
 def newest_first_seen(arrivals: Iterable[Arrival]) -> list[Arrival]:
-    """Those that brought a newer result than all before them: more are not needed. Ascending in both fields."""
+    """The arrivals that brought a newer result than all before them. Ascending in both fields."""
     found: list[Arrival] = []
     for arrival in sorted(arrivals, key=lambda each: each.at_s):
         if not found or arrival.due_s > found[-1].due_s:
@@ -46,7 +45,7 @@ def newest_first_seen(arrivals: Iterable[Arrival]) -> list[Arrival]:
     return found
 
 
-def recoveries(faults: Sequence[Felt], arrivals: Sequence[Arrival]) -> list[Recovery]:
+def recoveries(faults: Sequence[FaultSpan], arrivals: Sequence[Arrival]) -> list[Recovery]:
     """The recovery of each fault, in the order of `faults`. `arrivals` as `newest_first_seen` returns them."""
     dues = [arrival.due_s for arrival in arrivals]
     found = []
@@ -54,7 +53,7 @@ def recoveries(faults: Sequence[Felt], arrivals: Sequence[Arrival]) -> list[Reco
         index = bisect_right(dues, fault.ended_s)
         recovered_s = arrivals[index].at_s if index < len(arrivals) else None
         until_s = recovered_s if recovered_s is not None else float("inf")
-        # A fault that began before and was not recovered from when this one began is felt in it, too.
+        # An earlier fault that was not recovered from when this one began overlaps it, too.
         others = [other for other in faults if other is not fault]
         alone = not any(
             other.begun_s <= until_s and _recovered_s(other, arrivals, dues) >= fault.begun_s
@@ -65,11 +64,11 @@ def recoveries(faults: Sequence[Felt], arrivals: Sequence[Arrival]) -> list[Reco
     return found
 
 
-def _recovered_s(fault: Felt, arrivals: Sequence[Arrival], dues: Sequence[float]) -> float:
+def _recovered_s(fault: FaultSpan, arrivals: Sequence[Arrival], dues: Sequence[float]) -> float:
     index = bisect_right(dues, fault.ended_s)
     return arrivals[index].at_s if index < len(arrivals) else float("inf")
 
 
-def middle_and_most(seconds: Sequence[float]) -> tuple[float, float] | None:
-    """Median and maximum; None of nothing."""
+def median_and_max(seconds: Sequence[float]) -> tuple[float, float] | None:
+    """Median and maximum; None without values."""
     return (statistics.median(seconds), max(seconds)) if seconds else None

@@ -1,4 +1,4 @@
-"""What a chaos run reports in the end, as values that JSON holds."""
+"""The report of a chaos run, as values for JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bettong.chaos.nemeses import Injected
 from bettong.chaos.outputs import Difference
-from bettong.chaos.recovery import Recovery, middle_and_most
+from bettong.chaos.recovery import Recovery, median_and_max
 
 _DIFFERENCES_MAX = 20  # of each sink; the sums count all
 
@@ -19,9 +19,9 @@ class _Part(BaseModel):
 
 
 class FaultReport(_Part):
-    """One fault. `at_s` counts from the start of the run. `missed`: why nothing was done, if so.
+    """One fault. `at_s` counts from the start of the run. `missed`: why it was not carried out, if so.
 
-    `streams`: of a crowd, those that were opened and ended, their messages with a receipt.
+    `streams`: of a crowd, those that were opened and ended, with their messages acknowledged.
     """
 
     number: int
@@ -37,7 +37,7 @@ class FaultReport(_Part):
 
 
 class KindReport(_Part):
-    """All faults of a kind. Median and most over those that no other fault met; `together`: how many were met."""
+    """All faults of a kind. Median and maximum of those that no other fault overlapped; `together`: the others."""
 
     kind: str
     injected: int
@@ -50,7 +50,7 @@ class KindReport(_Part):
 
 
 class SinkReport(_Part):
-    """What a sink gave on one channel: the receiver's files, or a subscriber."""
+    """The output of a sink on one channel: the receiver's files, or a subscriber."""
 
     sink: str
     channel: Literal["files", "subscriber"]
@@ -70,7 +70,7 @@ class SinkReport(_Part):
 
 
 class MemoryReport(_Part):
-    """The largest that one process of a kind was, and what it may be."""
+    """The peak memory of one process of a kind, and its bound."""
 
     process: str
     peak_mb: float
@@ -78,10 +78,10 @@ class MemoryReport(_Part):
 
 
 class GrowthReport(_Part):
-    """By how much a metric grew over the run, as a part of its median, with the 95 % interval.
+    """A metric's growth over the run, relative to its median, with the 95 % interval.
 
-    `bound`: the most that `high` may be; None where the spec asks for nothing. `points`: what the line goes through, of
-    20 stretches of the part of the run that counts.
+    `bound`: the most that `high` may be; None where the spec has none. `points`: the values that the line is fitted to,
+    of 20 stretches of the part of the run that counts.
     """
 
     metric: str
@@ -95,7 +95,7 @@ class GrowthReport(_Part):
 
     @property
     def holds(self) -> bool:
-        """Whether it is shown not to grow beyond its bound."""
+        """Whether the run shows that it does not grow beyond its bound."""
         return self.bound is None or self.high <= self.bound
 
 
@@ -126,12 +126,12 @@ class Report(_Part):
 
     @property
     def injected(self) -> int:
-        """Faults that were done."""
+        """The number of faults that were carried out."""
         return sum(not fault.missed for fault in self.faults)
 
 
 def fault_report(injected: Injected, recovery: Recovery | None, start_s: float) -> FaultReport:
-    """A fault as it stands in a report."""
+    """The report of a fault."""
     fault = injected.fault
     return FaultReport(
         number=fault.number,
@@ -156,7 +156,7 @@ def by_kind(faults: Sequence[FaultReport]) -> list[KindReport]:
         mine = [fault for fault in faults if fault.kind == kind]
         done = [fault for fault in mine if not fault.missed]
         seconds = [fault.recovery_s for fault in done if fault.alone and fault.recovery_s is not None]
-        measured = middle_and_most(seconds)
+        measured = median_and_max(seconds)
         found.append(
             KindReport(
                 kind=kind,
@@ -173,7 +173,7 @@ def by_kind(faults: Sequence[FaultReport]) -> list[KindReport]:
 
 
 def unmet_recoveries(faults: Sequence[FaultReport], most_s: Mapping[str, float]) -> list[str]:
-    """Where faults do not keep to a spec's `recovery_s_max`, a line each: took longer, or nothing was measured."""
+    """Violations of a spec's `recovery_s_max`, a line each: recovery took longer, or was not measured."""
     lines = []
     for fault in faults:
         allowed_s, took_s = most_s.get(fault.kind), fault.recovery_s
@@ -185,7 +185,7 @@ def unmet_recoveries(faults: Sequence[FaultReport], most_s: Mapping[str, float])
         )
     measured = {fault.kind for fault in faults if fault.alone}
     lines += [
-        f"{kind}: recovery within {allowed_s:g} s is not proved, for no such fault was done that no other met"
+        f"{kind}: recovery within {allowed_s:g} s is not proved: no such fault was injected alone"
         for kind, allowed_s in most_s.items()
         if kind not in measured
     ]
@@ -199,7 +199,7 @@ def sink_report(
     counts: tuple[int, int],
     wrong: Sequence[Difference],
 ) -> SinkReport:
-    """A sink as it stands in a report. `counts`: messages expected and found."""
+    """The report of a sink. `counts`: messages expected and found."""
     return SinkReport(
         sink=sink,
         channel=channel,

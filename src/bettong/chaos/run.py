@@ -1,4 +1,4 @@
-"""A chaos run: the golden output, then the same input again while faults come, then the comparison."""
+"""A chaos run: the golden output, then the same input again with faults, then the comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bettong.chaos.nemeses import Arena, Injected, Nemesis
 from bettong.chaos.outputs import Table, differences
 from bettong.chaos.preparing import PreparedRun, disk_mb
 from bettong.chaos.proxy import Proxy
-from bettong.chaos.recovery import Felt, middle_and_most, recoveries
+from bettong.chaos.recovery import FaultSpan, median_and_max, recoveries
 from bettong.chaos.report import (
     FaultReport,
     GrowthReport,
@@ -48,14 +48,14 @@ from bettong.services import SENDER
 
 _POLL_S = 0.5
 _SETTLES_MAX = 10
-# After all is there: long enough for a replay, or a second writer, to add what is too much.
+# The wait after all results arrived: long enough for a replay, or a second writer, to add duplicates.
 _QUIET_S = 3.0
 _EVENTS_MAX = 2000
 
 
 @dataclass(slots=True)
 class _Trial:
-    """What a disturbed run leaves."""
+    """The results of a disturbed run."""
 
     start_s: float = 0.0
     injected: list[Injected] = field(default_factory=list)
@@ -69,11 +69,11 @@ class _Trial:
 
 
 def run(prepared: PreparedRun, say: Say, *, logs: Path | None = None) -> Report:
-    """Runs it all: minutes. `say` gets lines that say what happens, from several threads.
+    """Runs everything: takes minutes. `say` gets lines about what happens, from several threads.
 
-    `logs`: where the logs of all processes of the disturbed run are kept.
+    `logs`: the folder in which to keep the logs of all processes of the disturbed run.
 
-    Whatever an invariant says, a Report comes back; errors are raised only for what keeps a run from beginning.
+    Returns a Report also when invariants are broken; raises errors only for what keeps a run from beginning.
     """
     spec, started = prepared.spec, datetime.now(UTC)
     with ExitStack() as stack:
@@ -167,11 +167,11 @@ def _disturbed(
             ResultWatch(proxies[Link.SUBSCRIBE][0].address, file_endings(prepared.plan), watched)
         )
         try:
-            _storm(prepared, trial, suite, arena, report)
+            _feed_and_inject(prepared, trial, suite, arena, report)
             _settle(prepared, should.outputs, (suite, watch), (results, watched), report)
             trial.broken += _broken_accounts(prepared, should, suite, report)
         except BettongError as error:
-            trial.broken.append(f"it ended before its time: {error}")
+            trial.broken.append(f"the run ended early: {error}")
             report(trial.broken[-1])
         if logs is not None:
             _keep_logs(suite, logs)
@@ -185,7 +185,7 @@ def _disturbed(
 
 
 def _clocks(prepared: PreparedRun, folder: Path) -> dict[str, MovableClock]:
-    """One of each sender, if any is to go wrong."""
+    """A movable clock for each sender, if the spec has clock faults."""
     if not any(fault.kind == "clock" for fault in prepared.faults):
         return {}
     names = instances(SENDER, prepared.spec.workload.senders)
@@ -211,8 +211,8 @@ def _disturbable(
     )
 
 
-def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, report: Say) -> None:
-    """Feeds the input and does every fault in its time. Raises what ended the suite, or the feeding."""
+def _feed_and_inject(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, report: Say) -> None:
+    """Feeds the input and injects every fault at its time. Raises the error that ended the suite, or the feeding."""
     workload, spec = prepared.spec.workload, prepared.spec
     feeding = Feeding(
         prepared.feeds,
@@ -239,10 +239,10 @@ def _settle(
     folders: tuple[Path, Path],
     report: Say,
 ) -> None:
-    """Waits until all is there, then a little longer, for what is too much; or until nothing more comes.
+    """Waits until all results are there, then a little longer, for duplicates; or until no more are expected.
 
-    Nothing more comes when nothing new came for `settle_s_max`, or for all that it goes on after so many of them.
-    Results are compared once they have come to rest: that reads all of them, which takes from what still works.
+    No more are expected when nothing new came for `settle_s_max`, or after _SETTLES_MAX times that.
+    Results are compared once they no longer change: comparing reads all of them, which slows the suite down.
     """
     suite, watch = running
     wait_s = prepared.spec.settle_s_max
@@ -260,14 +260,14 @@ def _settle(
                 return
             compared = found
         suite.wait_with_all(2 * _POLL_S)
-    report(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
+    report(f"results are missing or wrong, and nothing new came for {wait_s:g} s")
 
 
 def _broken_accounts(prepared: PreparedRun, should: Golden, suite: Suite, report: Say) -> list[str]:
     found = final_accounts(prepared.plan, suite.record, suite.wait_with_all)
     broken = broken_accounts(found, should.accounts)
     if found.unknown:
-        report(f"the accounts are not known: {found.unknown}")
+        report(f"the accounts are unknown: {found.unknown}")
     elif not broken:
         against = " and equal those of the undisturbed run" if should.accounts is not None else ""
         report(f"the accounts add up{against}")
@@ -283,15 +283,15 @@ def _keep_logs(suite: Suite, folder: Path) -> None:
 
 def _faults(trial: _Trial, watch: ResultWatch) -> list[FaultReport]:
     done = [injected for injected in trial.injected if not injected.missed]
-    felt = [Felt(injected.begun_s, injected.ended_s) for injected in done]
-    found = dict(zip((each.fault.number for each in done), recoveries(felt, watch.arrivals()), strict=True))
+    spans = [FaultSpan(injected.begun_s, injected.ended_s) for injected in done]
+    found = dict(zip((each.fault.number for each in done), recoveries(spans, watch.arrivals()), strict=True))
     return [fault_report(each, found.get(each.fault.number), trial.start_s) for each in trial.injected]
 
 
 def _latency_s(trial: _Trial, watch: ResultWatch) -> float | None:
     first_s = trial.injected[0].begun_s if trial.injected else float("inf")
     calm = [each.at_s - each.due_s for each in watch.arrivals() if each.at_s < first_s]
-    measured = middle_and_most(calm)
+    measured = median_and_max(calm)
     return round(measured[0], 3) if measured is not None else None
 
 
@@ -304,7 +304,7 @@ def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watch
     for channel, folder in channels:
         try:
             found = tables(prepared, folder)
-        except SchemaError:  # a message half written: looked at again, or reported as missing
+        except SchemaError:  # a message half written: read again later, or reported as missing
             found = {sink: {} for sink in prepared.outputs}
         for sink, output in prepared.outputs.items():
             counts = tuple(sum(map(len, each[sink].values())) for each in (should, found))
@@ -330,28 +330,28 @@ def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
         if not each.right
     ]
     lines += [
-        f"{each.process} held {each.peak_mb:.0f} MB, at most {each.bound_mb:.0f} MB are allowed"
+        f"{each.process} used {each.peak_mb:.0f} MB, at most {each.bound_mb:.0f} MB are allowed"
         for each in trial.memory
         if each.peak_mb > each.bound_mb
     ]
     lines += [
         f"{each.fault.label}: {each.streams:,} of {each.fault.by:,.0f} streams were done in {each.fault.for_s:g} s;"
-        " give them longer, or ask for fewer"
+        " allow a longer time, or fewer streams"
         for each in trial.injected
         if each.fault.row and each.streams < each.fault.by
     ]
     lines += unmet_recoveries(trial.faults, prepared.spec.invariants.recovery_s_max)
     lines += [
         f"{each.metric} grows by {each.share:+.0%}, {each.low:+.0%} to {each.high:+.0%}, of its median"
-        f" ({each.median:.4g} {each.unit}) over the run; shown to be at most {each.bound:+.0%} is wanted"
+        f" ({each.median:.4g} {each.unit}) over the run; the bound is {each.bound:+.0%}"
         for each in trial.growth
         if not each.holds
     ]
     lines += [
-        f"{name} was seen too rarely to say whether it grows"
+        f"{name} has too few samples to show whether it grows"
         for name in prepared.spec.invariants.growth_max.bounds
         if not any(each.metric.partition(" ")[0] == name for each in trial.growth)
     ]
     if prepared.faults and not any(not fault.missed for fault in trial.faults):
-        lines.append("no fault was done: nothing is proved")
+        lines.append("no fault was injected: nothing is proved")
     return lines

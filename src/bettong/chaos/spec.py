@@ -1,4 +1,4 @@
-"""A fault spec: what runs, what must hold, and what is done to it. Data, checked once, all errors reported at once."""
+"""A fault spec: workload, invariants and faults. Data, checked once, all errors reported at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAGGED = ("kill", "pause", "wipe", "starve", "cut", "delay", "clock", "fill", "
 
 
 class OtherProcess(StrEnum):
-    """A process of the suite that is none of our services. (The processor's is the driver's Python.)"""
+    """A process of the suite that is not one of our services. (The processor is the driver's Python process.)"""
 
     JVM = "spark-jvm"  # the driver's Java, with a `local` master the executor too
     EXECUTOR = "spark-executor"  # with a `local-cluster` master, Java processes of their own
@@ -27,13 +27,13 @@ class OtherProcess(StrEnum):
     REDIS = "redis"
 
 
-# The processes of the suite that something may be done to.
+# The processes of the suite that faults may target.
 TARGETS: tuple[str, ...] = (*SERVICES, *OtherProcess)
 
 
 def _check_target(name: str) -> str:
     if name not in TARGETS:
-        raise ValueError(f"there is no process {name!r} of a suite, expected one of {', '.join(TARGETS)}")
+        raise ValueError(f"a suite has no process {name!r}, expected one of {', '.join(TARGETS)}")
     return name
 
 
@@ -48,14 +48,14 @@ class Link(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order several inputs are fed."""
+    """The order in which several inputs are fed."""
 
     TURNS = "turns"  # each durable before the next: the log has one order, so every run has one output
-    FREE = "free"  # side by side
+    FREE = "free"  # concurrently
 
 
 class Compare(StrEnum):
-    """When a sink's output equals the golden one."""
+    """How a sink's output is compared with the golden one."""
 
     BYTES = "bytes"  # file by file
     KEYS = "keys"  # the messages of each key, in their order
@@ -71,7 +71,7 @@ class _Table(BaseModel):
 
 
 class Input(_Table):
-    """A file for a source, as `bettong send` takes it. Without a stream's name: `chaos-<number>`."""
+    """A file for a source, as `bettong send` reads it. The default stream name is `chaos-<number>`."""
 
     source: str
     file: Path
@@ -80,7 +80,7 @@ class Input(_Table):
 
 
 class Workload(_Table):
-    """What runs, and what it is fed."""
+    """The application, and its inputs."""
 
     application: str
     inputs: Annotated[list[Input], Field(min_length=1, max_length=64)]
@@ -91,7 +91,7 @@ class Workload(_Table):
     order: Order = Order.TURNS
     rounds_per_s: Annotated[float, Field(gt=0, le=50)] = 5.0
     settings: dict[str, str] = {}
-    spark: dict[str, str] = {}  # more of Spark's own configuration, by way of spark-defaults.conf
+    spark: dict[str, str] = {}  # additional configuration of Spark, through spark-defaults.conf
 
     @model_validator(mode="after")
     def _feeds_every_sender(self) -> Self:
@@ -105,10 +105,10 @@ class Workload(_Table):
 class OutputComparison(_Table):
     """How a sink's output is compared.
 
-    `split`: how messages lie in its files: lines, prefixed (u32 length, big-endian, then the message), a fixed
-    number of bytes, or whole (a file is one message). `key`: a field of JSON objects, or [start, stop] in the bytes
-    of a message. `equals`: the source whose input, message by message, is the golden output. `expected`: a file of the
-    messages that must come out, split as the sink's are: what a model says, for one. By a path from the spec's folder.
+    `split`: how messages are delimited in files: lines, prefixed (u32 length, big-endian, then the message), a fixed
+    number of bytes, or whole (a file is one message). `key`: a field of JSON objects, or [start, stop] in the bytes of
+    a message. `equals`: the source whose input, message by message, is the golden output. `expected`: a file of the
+    expected messages, split as the sink's are, for example from a model; its path is relative to the spec's folder.
     """
 
     compare: Compare
@@ -124,38 +124,38 @@ class OutputComparison(_Table):
                 'compare = "keys" needs a key: a field of JSON objects, or [start, stop] of bytes'
             )
         if self.equals is not None and self.expected is not None:
-            raise ValueError("equals and expected both say what must come out: leave one of them out")
+            raise ValueError("equals and expected both define the expected output: leave one of them out")
         if self.compare is Compare.BYTES and (self.equals is not None or self.expected is not None):
             raise ValueError(
-                'equals and expected need compare = "keys" or "messages": those messages are not cut by partition'
+                'equals and expected need compare = "keys" or "messages": those messages are not split by partition'
             )
         return self
 
 
 class GrowthMax(_Table):
-    """The most by which each may grow over the run, as a part of its median: 0.1 is a tenth. None: not judged.
+    """The most that each may grow over the run, relative to its median: 0.1 is a tenth. None: not checked.
 
-    Judged by the upper end of the slope's 95 % interval (`bettong.chaos.growth`), so a run too short or too noisy to
-    show that nothing grows is not taken for one that shows it.
+    Checked by the upper end of the slope's 95 % interval (`bettong.chaos.growth`), so a run too short or too noisy to
+    show that nothing grows does not pass.
     """
 
     memory: Annotated[float, Field(gt=0)] | None = None
     latency: Annotated[float, Field(gt=0)] | None = None
     lag: Annotated[float, Field(gt=0)] | None = None
-    # The part of the run that is left out, at its beginning; None: what `bettong.chaos.growth` says.
+    # The share of the run that is left out at its beginning; None: the default of `bettong.chaos.growth`.
     after: Annotated[float, Field(ge=0, le=0.9)] | None = None
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Those that are given, by what they bound."""
+        """The bounds that are given, by metric."""
         return self.model_dump(exclude_none=True, exclude={"after"})
 
 
 class Invariants(_Table):
-    """What must hold besides equal output. `memory_mb`: the most that one process may hold (RSS).
+    """Invariants besides equal output. `memory_mb`: the most memory of one process (RSS).
 
-    `recovery_s_max`: by kind of fault, as reports name it (`kill sender`); judged on faults that no other met, of which
-    there must be one at least. Kinds that it does not name have no bound.
+    `recovery_s_max`: by kind of fault, as reports name it (`kill sender`); checked on faults that no other overlapped,
+    of which there must be at least one. Kinds that it does not name have no bound.
     """
 
     outputs: dict[str, OutputComparison] = {}
@@ -165,7 +165,7 @@ class Invariants(_Table):
 
 
 class _Nemesis(_Table):
-    """When: at given times, or again and again after a gap drawn between two bounds, from `from_s` to `until_s`."""
+    """When: at given times, or repeatedly after a gap drawn between two bounds, from `from_s` to `until_s`."""
 
     at_s: Annotated[list[Seconds], Field(max_length=10_000)] | None = None
     every_s: tuple[Seconds, Seconds] | None = None
@@ -183,7 +183,7 @@ class _Nemesis(_Table):
 
 class _OfProcesses(_Nemesis):
     targets: Annotated[list[Target], Field(min_length=1)]
-    together: Annotated[int, Field(ge=1, le=7)] = 1  # how many different ones of the targets each time
+    together: Annotated[int, Field(ge=1, le=7)] = 1  # how many different targets each time
 
     @model_validator(mode="after")
     def _has_enough_targets(self) -> Self:
@@ -209,13 +209,13 @@ class Pause(_OfProcesses):
 
 
 class Wipe(_Nemesis):
-    """Redis loses all it holds (FLUSHALL)."""
+    """Redis loses all its data (FLUSHALL)."""
 
     kind: Literal["wipe"]
 
 
 class Starve(_Nemesis):
-    """Redis has no memory left: it refuses every write for `for_s`, and answers all else."""
+    """Redis has no memory left: it refuses every write for `for_s`, and answers everything else."""
 
     kind: Literal["starve"]
     for_s: _Lasting
@@ -241,7 +241,7 @@ class Delay(_Nemesis):
 class ClockJump(_Nemesis):
     """A sender's clock goes wrong by an amount drawn between two bounds (negative: back), for `for_s`.
 
-    Of several senders each jump meets one, drawn too: the others' clocks stay right.
+    With several senders, each jump changes the clock of one, drawn at random.
     """
 
     kind: Literal["clock"]
@@ -250,7 +250,7 @@ class ClockJump(_Nemesis):
 
 
 class Fill(_Nemesis):
-    """The disk of everything is full for `for_s`. The suite then lives on a file system of `disk_mb`: needs root."""
+    """The suite's disk is full for `for_s`. The suite then runs on its own file system of `disk_mb`: needs root."""
 
     kind: Literal["fill"]
     for_s: _Lasting
@@ -258,7 +258,7 @@ class Fill(_Nemesis):
 
 
 class Stall(_Nemesis):
-    """So many subscribers, spread over all sinks, ask for every result from the start and read none, for `for_s`."""
+    """Subscribers, spread over all sinks, ask for every result from the start and read none, for `for_s`."""
 
     kind: Literal["stall"]
     subscribers: Annotated[int, Field(ge=1, le=1024)] = 8
@@ -266,10 +266,10 @@ class Stall(_Nemesis):
 
 
 class Crowd(_Nemesis):
-    """So many clients open a stream of their own at the first source and end it at once; they have `for_s` for it.
+    """Many clients each open a stream at the first source and end it at once; they have `for_s` for it.
 
-    With a `row`, a text, each tenth sends it first, and a number behind it. The source must refuse it: such rows become
-    dead letters, of which none may be lost or doubled, and every stream must be done within `for_s`.
+    With a `row`, a text, each tenth first sends that text followed by a number. The source must refuse it: such rows
+    become dead letters, of which none may be lost or doubled, and every stream must be done within `for_s`.
     """
 
     kind: Literal["crowd"]
@@ -284,7 +284,7 @@ Nemesis = Annotated[
 
 
 class Spec(_Table):
-    """All of it. Faults come in `duration_s`, over which the inputs are spread; then `settle_s_max` to end."""
+    """The whole spec. Faults and inputs are spread over `duration_s`; then `settle_s_max` to end."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     seed: int = 0
@@ -307,7 +307,7 @@ class Spec(_Table):
 
 
 def check_times(nemeses: Sequence[Nemesis], duration_s: float) -> None:
-    """Raises ValueError where one would come when the run is over."""
+    """Raises ValueError where a fault would begin after the run's end."""
     late = [at for each in nemeses for at in [*(each.at_s or []), each.from_s] if at > duration_s]
     if late:
         raise ValueError(f"a fault at {min(late):g} s: the run lasts {duration_s:g} s")
@@ -324,5 +324,5 @@ def checked(content: Mapping[str, object], where: str) -> Spec:
 
 
 def lasting(spec: Spec, duration_s: float) -> Spec:
-    """The spec, its faults spread over another time. Raises SettingsError where one would come too late for that."""
+    """The spec with another duration. Raises SettingsError where a fault would begin after its end."""
     return checked({**spec.model_dump(exclude_unset=True), "duration_s": duration_s}, spec.name)

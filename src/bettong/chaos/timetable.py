@@ -1,4 +1,4 @@
-"""What is done when: every fault of a spec with its time, its victims and how long it lasts. Pure."""
+"""The timetable: every fault of a spec with its time, its victims and its duration. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bettong.chaos.spec import ClockJump, Crowd, Cut, Delay, Kill, Nemesis, Paus
 from bettong.local.services import instances
 from bettong.services import SENDER
 
-# One fault a millisecond for an hour; a table that long is a mistake in `every_s`.
+# One fault per millisecond for an hour; a longer table is a mistake in `every_s`.
 FAULTS_MAX = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms, the jump in s, or how many.
+    """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms, the jump in s, or a count.
 
-    `pick`, in [0, 1), chooses one of several processes behind a target. `row`: see `Crowd`.
+    `pick`, in [0, 1), chooses one of a target's processes. `row`: see `Crowd`.
     """
 
     number: int
@@ -47,14 +47,14 @@ class PlannedFault:
 
 
 def timetable(spec: Spec) -> tuple[PlannedFault, ...]:
-    """Every fault of the spec, by time. The same spec gives the same table."""
+    """Every fault of the spec, by time. The same spec has the same table."""
     return planned(spec.nemeses, spec.seed, spec.duration_s, instances(SENDER, spec.workload.senders))
 
 
 def planned(
     nemeses: Sequence[Nemesis], seed: int, duration_s: float, senders: tuple[str, ...] = (SENDER.name,)
 ) -> tuple[PlannedFault, ...]:
-    """Every fault of these, by time; each nemesis draws by itself. `senders`: those whose clocks may go wrong."""
+    """Every fault of these, by time; each nemesis draws on its own. `senders`: those whose clocks may go wrong."""
     found: list[tuple[float, int, int, Nemesis, random.Random]] = []
     for index, nemesis in enumerate(nemeses):
         chance = random.Random(f"{seed}/{index}/{nemesis.kind}")  # noqa: S311 - repeatable is the point

@@ -1,4 +1,4 @@
-"""The spec for an application of anybody's, when only its inputs are given: every process, the usual faults."""
+"""The default spec for an application when only its inputs are given: every process, the usual faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from bettong.chaos.spec import TARGETS, Link, OtherProcess, Spec, checked
 from bettong.services import RECEIVER, SENDER
 
-# Faults end so long before the input does: the last of them must be recovered from while there still is input.
+# Faults end so long before the input does: recovery from the last one is measured by later input.
 _CALM_S = 5.0
 _FIRST_S = 2.0
 
@@ -22,10 +22,10 @@ def usual(
     partitions: int,
     compiled: bool,
 ) -> Spec:
-    """Kills and pauses of every process, two at once now and then, cut connections, and a Redis that loses all.
+    """Kills and pauses of every process, sometimes two at once, cut connections, and a Redis that loses all its data.
 
-    Every process recovers between two faults most of the time (Spark's driver takes 10 to 15 s to start); the second
-    kind of kill, of what starts in a second or two, comes more often. `inputs`: (source, file).
+    Every process recovers between two faults most of the time (Spark's driver takes 10 to 15 s to start); processes
+    that start in a second or two are killed more often. `inputs`: (source, file).
     """
     when = {
         "from_s": min(_FIRST_S, duration_s / 4),

@@ -1,4 +1,4 @@
-"""The processes behind a target's name, as they are now."""
+"""The current processes of a target's name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from bettong.services import PROCESSOR
 # How Spark's Python processes are recognized: the module that the processor has them run.
 _DAEMON = "bettong_processor.daemon"
 
-# What stands behind the name of a service where there are several instances of it.
+# The suffix of an instance's name where a service has several instances.
 _INSTANCE = re.compile(r"-\d+$")
 
-# The numbers of the children of each process, by its own.
+# The pids of the children of each process, by its own.
 Families = Mapping[int, Sequence[int]]
 
 
 def families() -> Families:
-    """Of all processes of the machine that live: some milliseconds of CPU, most of what `processes` takes."""
+    """Of all live processes of the machine: takes some milliseconds of CPU, most of the time of `processes`."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     for each in psutil.process_iter(["ppid", "status"]):
         if each.info["status"] != psutil.STATUS_ZOMBIE:
@@ -36,9 +36,9 @@ def families() -> Families:
 def processes(
     target: str, services: Mapping[str, ServiceRecord], within: Families | None = None
 ) -> list[psutil.Process]:
-    """The running processes behind a target, by number; none while it is being started again.
+    """The running processes of a target, by pid; none while it is being restarted.
 
-    `within`: looked up there, by who asks for many targets.
+    `within`: the result of `families`, for callers that ask for many targets.
     """
     if target in (OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.WORKER):
         within, driver = families() if within is None else within, _leader(services)
@@ -65,7 +65,7 @@ def all_processes(
 ) -> dict[str, list[psutil.Process]]:
     """Every running process of the suite once, by target.
 
-    What is no target's counts with the service that has started it: the daemons that fork Python's workers, for one.
+    Other processes count with the service that has started them, such as the daemons that fork Python's workers.
     """
     within = families() if within is None else within
     found = {target: processes(target, services, within) for target in TARGETS}
@@ -79,7 +79,7 @@ def all_processes(
 
 
 def _leader(services: Mapping[str, ServiceRecord]) -> psutil.Process | None:
-    """The processor that is at work: of two the older one, for one that dies and comes back stands by."""
+    """The active processor: of two the older one, because one that restarts stands by."""
     living = [
         (record.started_s, driver)
         for name in (PROCESSOR.name, SECOND)
@@ -102,7 +102,7 @@ def _java(parent: psutil.Process, within: Families) -> list[psutil.Process]:
 
 
 def _workers(parent: psutil.Process, within: Families) -> list[psutil.Process]:
-    """The processor, and Spark's Java, start Python daemons, which fork a worker for each task at a time."""
+    """The Python workers: the processor, and Spark's Java, start daemons, which fork a worker for each current task."""
     daemons = [each for each in _children(parent, within) if _DAEMON in _command(each)]
     return [worker for daemon in daemons for worker in _children(daemon, within)]
 

@@ -1,7 +1,7 @@
-"""A subscriber of each sink, as a careful client would be: it resumes by position, and keeps all that it got.
+"""A subscriber of each sink, like a proper client: it resumes by position, and keeps all results.
 
-What it got lies in files like those of the receiver's file sink (`<folder>/<sink>/00003.jsonl`), so both are compared
-in one way.
+It writes results to files like those of the receiver's file sink (`<folder>/<sink>/00003.jsonl`), so that both are
+compared in the same manner.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from bettong.client.subscriber import Position, Subscriber
 from bettong.errors import BettongError, ClientError, RefusedError
 from bettong.topics import DEAD_LETTERS
 
-_AGAIN_S = 0.05  # between two subscriptions of one that was cut off: short, for recovery is measured with it
+_AGAIN_S = 0.05  # between two subscriptions after a cut: short, as it adds to the measured recovery
 _CLOSE_S_MAX = 5.0
 
 
 def file_endings(plan: Plan) -> dict[str, str]:
-    """Of each sink's files, as the receiver names them."""
+    """The ending of each sink's files, as the receiver names them."""
     return {sink.name: "jsonl" if sink.encoder is None else "bin" for sink in plan.sinks} | {
         DEAD_LETTERS: "jsonl"
     }
 
 
 class ResultWatch:
-    """A context manager: inside, a thread a sink subscribes at `address` and writes to `folder`."""
+    """A context manager: inside, a thread for each sink subscribes at `address` and writes to `folder`."""
 
     def __init__(self, address: str, endings: dict[str, str], folder: Path) -> None:
         self._watched = [_Watched(address, sink, ending, folder / sink) for sink, ending in endings.items()]
 
     def check(self) -> None:
-        """Raises RefusedError when a receiver refused to go on from where it had led."""
+        """Raises RefusedError when a receiver refused to resume from a position that it had sent."""
         for each in self._watched:
             if each.failure is not None:
                 raise each.failure
 
     def arrivals(self) -> list[Arrival]:
-        """Those that brought newer results than all before, of all sinks."""
+        """The arrivals that brought newer results than all before, of all sinks."""
         return newest_first_seen(arrival for each in self._watched for arrival in list(each.arrivals))
 
     def offsets(self, sink: str) -> dict[int, int]:
-        """Where the subscriber of a sink stands, by partition."""
+        """The offsets of a sink's subscriber, by partition."""
         return next(each.offsets() for each in self._watched if each.sink == sink)
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class _Watched:
     def _watch(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         while not self._closed.is_set():
-            # Each subscription with a connection of its own: gRPC's waits would grow with every cut.
+            # A new connection for each subscription: gRPC's back-off would grow with every cut.
             with Subscriber(self._address, self.sink, self._positions, reconnect_s=0.0) as subscriber:
                 self._subscriber = subscriber
                 try:

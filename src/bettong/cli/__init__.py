@@ -1,5 +1,5 @@
-"""The command `bettong`. A module or a package a command; what takes time to import is imported inside the command.
+"""The command `bettong`: one module or package for each command. Slow imports are made inside the command.
 
-Commands parse, call and print; what they do is done elsewhere: `bettong.local` runs, `bettong.client` sends and
+Commands parse, call and print; the work is done elsewhere: `bettong.local` runs, `bettong.client` sends and
 receives, `bettong.inspection` looks at what runs, `bettong.application` describes, and the services run themselves.
 """

@@ -1,4 +1,4 @@
-"""What `bettong status --accounts` shows: what has become of messages, and what does not add up."""
+"""The table of `bettong status --accounts`: what became of messages, and counts that do not add up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bettong.inspection.accounts import AccountLine
 
 _NAMED_MAX = 8
-# Digits beyond these are left out.
+# Larger counts are shown in millions.
 _EXACT_BELOW = 10_000_000
 
 _COLUMNS: tuple[tuple[str, Callable[[AccountLine], int | None]], ...] = (
@@ -29,9 +29,9 @@ _ALWAYS = ("in", "used", "out")
 
 
 def accounts_table(found: Sequence[AccountLine]) -> Table:
-    """A row each input, computation and output, by stage: in = used + filtered + late + dead letters + skipped.
+    """A row for each input, computation and output, by stage: in = used + filtered + late + dead letters + skipped.
 
-    What is nowhere is left out.
+    Optional columns without any count are left out.
     """
     from rich.markup import escape
     from rich.table import Table
@@ -58,12 +58,12 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
 
 
 def marked_name(line: AccountLine) -> str:
-    """The name, with a sign before what comes into a stage and what leaves it."""
+    """The name; `> ` marks an input of a stage, `< ` an output."""
     return {"input": "> ", "output": "< "}.get(line.kind, "  ") + line.name
 
 
 def differences(found: Sequence[AccountLine]) -> list[str]:
-    """What does not add up, the first ones in a line each."""
+    """The first counts that do not add up, in a line each."""
     from rich.markup import escape
 
     from bettong.inspection.accounts import differences as all_of_them
@@ -71,7 +71,7 @@ def differences(found: Sequence[AccountLine]) -> list[str]:
     wrong = all_of_them(found)
     lines = [f"[red]the accounts do not add up[/red]: {escape(text)}" for text in wrong[:_NAMED_MAX]]
     if len(wrong) > _NAMED_MAX:
-        lines.append(f"[red]and {len(wrong) - _NAMED_MAX} differences more[/red] (--accounts)")
+        lines.append(f"[red]and {len(wrong) - _NAMED_MAX} more differences[/red] (--accounts)")
     return lines
 
 

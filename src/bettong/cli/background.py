@@ -42,9 +42,9 @@ def up(
     console_address: Annotated[str | None, CONSOLE_ADDRESS] = None,
     no_console: Annotated[bool, NO_CONSOLE] = False,
 ) -> None:
-    """Run everything of an application in the background, until `bettong down`. Goes on from what DIR holds.
+    """Run an application and all it needs in the background, until `bettong down`. Resumes from the data in DIR.
 
-    Exit code 0: all of it goes on. 7: it runs, but a service waits, and says what for. Another: nothing runs.
+    Exit code 0: all services work. 7: it runs, but a service waits; the reason is printed. Any other: nothing runs.
     """
     from rich.console import Console
 
@@ -68,7 +68,7 @@ def up(
         no_console=no_console,
         announce=None,
     )
-    loaded_plan(application)  # its mistakes are reported here and now
+    loaded_plan(application)  # reports its mistakes before anything starts
     console = Console(highlight=False)
     try:
         with terminable(), console.status("starting Kafka, Redis, sender, processor and receiver ..."):
@@ -76,17 +76,19 @@ def up(
     except Terminated:
         raise typer.Exit(TERMINATED) from None
     describe(record, console, directory)
-    with console.status("waiting until all of it goes on ..."):
+    with console.status("waiting until all services work ..."):
         waiting = await_running(lambda: find(directory))
     if waiting:
         for text in lines(waiting):
             complain(text)
-        complain("the rest runs on, and goes on by itself once that is mended (bettong status; bettong down)")
+        complain(
+            "the suite keeps running, and resumes once the cause is fixed (bettong status; bettong down)"
+        )
         raise typer.Exit(exit_code(waiting, NOT_RUNNING))
 
 
 def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool, _REMOVE] = False) -> None:
-    """End what `bettong up` (or `run`) started. The data stays for the next `up`, unless --remove."""
+    """Stop what `bettong up` (or `run`) started. The data stays for the next `up`, unless --remove."""
     from rich.console import Console
 
     from bettong.local.background import down as stop
@@ -103,4 +105,4 @@ def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool
         console.print(f"{record.name} stopped")
     if remove and directory.exists() and (others := remove_suite(directory)):
         names = ", ".join(path.name for path in others)
-        console.print(f"{directory} stays: {names} is not the suite's", markup=False, soft_wrap=True)
+        console.print(f"{directory} is kept: not the suite's: {names}", markup=False, soft_wrap=True)

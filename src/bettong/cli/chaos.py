@@ -1,4 +1,4 @@
-"""`bettong chaos`: an application of the user's, disturbed on purpose, and what came out compared."""
+"""`bettong chaos`: injects faults into a user's application and compares its output with an undisturbed run's."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ _WHAT = typer.Argument(
 _INPUT = typer.Option(
     "--input",
     metavar="SOURCE=FILE",
-    help="A file for a source, as `bettong send` takes it; several are fed in turns. It is spread over --for.",
+    help="A file for a source, as `bettong send` reads it; several are fed in turn, spread over --for.",
 )
-_SEED = typer.Option(help="What is done when is drawn from it: the same seed does the same again.")
+_SEED = typer.Option(help="Faults and their times are drawn from it: the same seed repeats them.")
 _FOR = typer.Option(
-    "--for", metavar="TIME", help="How long faults come: 90s, 2m, 1h. By default as the spec says, or 2m."
+    "--for",
+    metavar="TIME",
+    help="How long faults are injected: 90s, 2m, 1h; by default the spec's time, or 2m.",
 )
-_REPORT = typer.Option(metavar="FILE", help="Where the report is written, as JSON.")
-_LOGS = typer.Option(metavar="DIR", help="Keep the logs of all processes there.")
-_JSON = typer.Option("--json", help="Print the report as JSON, and all else on standard error.")
-_PLAN = typer.Option("--plan", help="Print what would be done when, check the inputs, and run nothing.")
+_REPORT = typer.Option(metavar="FILE", help="The file that the report is written to, as JSON.")
+_LOGS = typer.Option(metavar="DIR", help="Keep the logs of all processes in this folder.")
+_JSON = typer.Option("--json", help="Print the report as JSON, and everything else on standard error.")
+_PLAN = typer.Option("--plan", help="Print the faults and their times, check the inputs, and run nothing.")
 
 _FILE_WIDTH = 130
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -49,7 +51,7 @@ def chaos(
     plan: Annotated[bool, _PLAN] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Kill, stop, cut off and wipe parts of an application while it works; its output must stay the same.
+    """Kill, stop, disconnect and wipe parts of an application while it runs; its output must stay the same.
 
     First it runs undisturbed, for the golden output; then again, from the same input, while faults come, on parts of
     its own. Ends with 10 when results are lost, doubled, out of order or wrong, or a process holds too much memory.
@@ -110,12 +112,12 @@ def seconds(text: str) -> float:
     except (ValueError, KeyError):
         raise SettingsError(f"--for {text}: expected a time such as 90s, 2m or 1h") from None
     if not 0 < found <= 86_400:
-        raise SettingsError(f"--for {text}: expected more than nothing, and a day at most")
+        raise SettingsError(f"--for {text}: expected more than 0 s, and at most one day")
     return found
 
 
 def _describe(prepared: PreparedRun, console: Console) -> None:
-    """What is going to happen: enough to do it again."""
+    """Prints the plan of the run: enough to repeat it."""
     spec = prepared.spec
     count = sum(feed.total for feed in prepared.feeds)
     lines = [
@@ -152,7 +154,7 @@ def _run(prepared: PreparedRun, console: Console, path: Path, logs: Path | None,
     text = report.model_dump_json(indent=2)
     if json:
         typer.echo(text)
-    else:  # in a file or a pipe nobody can widen the tables
+    else:  # a file or a pipe has no width of its own
         show(report, console if console.is_terminal else Console(width=_FILE_WIDTH, highlight=False))
     try:
         path.write_text(text + "\n")

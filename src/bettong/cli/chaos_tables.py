@@ -1,4 +1,4 @@
-"""The report of a chaos run as tables for people."""
+"""The report of a chaos run as tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show(report: Report, console: Console) -> None:
-    """Prints all of it, the verdict last."""
+    """Prints the whole report, the verdict last."""
     tables = [faults(report), sinks(report), memory(report), *([growth(report)] if report.growth else [])]
     for table in tables:
         print_fitting(console, table)
@@ -24,14 +24,14 @@ def show(report: Report, console: Console) -> None:
     for line in report.broken:
         console.print(f"BROKEN: {line}", style="bold red", markup=False, soft_wrap=True)
     if not report.broken:
-        console.print(f"{report.injected} faults, and every result as it should be", style="bold green")
+        console.print(f"{report.injected} faults injected, every result as expected", style="bold green")
 
 
 def faults(report: Report) -> Table:
-    """A row a kind of fault."""
+    """A row for each kind of fault."""
     table = Table(
         title=f"{report.name}, seed {report.seed}: faults",
-        caption="Recovery: until a result of a message due after the fault was delivered; of faults that no other met."
+        caption="Recovery: until a result of a message due after the fault is delivered; only of faults alone."
         + (
             f" Without faults it takes {report.latency_p50_s:.2f} s."
             if report.latency_p50_s is not None
@@ -39,7 +39,7 @@ def faults(report: Report) -> Table:
         ),
     )
     table.add_column("fault")
-    for name in ("done", "missed", "met by others", "recovery p50", "max"):
+    for name in ("injected", "missed", "overlapped", "recovery p50", "max"):
         table.add_column(name, justify="right")
     for kind in report.kinds:
         table.add_row(
@@ -80,7 +80,7 @@ def sinks(report: Report) -> Table:
 
 
 def memory(report: Report) -> Table:
-    """A row a kind of process."""
+    """A row for each kind of process."""
     table = Table(title="memory (RSS of one process)")
     table.add_column("process")
     for name in ("peak", "bound"):
@@ -92,7 +92,7 @@ def memory(report: Report) -> Table:
 
 
 def growth(report: Report) -> Table:
-    """A row for each metric that was followed over the run."""
+    """A row for each metric that was observed over the run."""
     table = Table(
         title="growth over the run",
         caption="Of a line through the medians of 20 stretches, in parts of the median; the interval holds with 95 %.",

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from bettong.inspection.application_graph import GraphEntry
 
 APPLICATION = typer.Argument(
-    metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
+    metavar="APP.py", help="The application: a Python file, or FILE:NAME if it defines several."
 )
 
 
 def check(application: Annotated[str, APPLICATION]) -> None:
     """Build and compile an application, find its mistakes, and print its graph: stages, topics, streams.
 
-    Compiled functions take some seconds the first time. Warns of names that a function reads and nobody defines.
+    Compiled functions take some seconds the first time. Warns of names that a function reads and nothing defines.
     """
     from rich.console import Console
 
@@ -34,7 +34,7 @@ def check(application: Annotated[str, APPLICATION]) -> None:
 
 
 def tree(planned: Plan) -> Tree:
-    """The graph, stage by stage: what comes in, what is computed, what goes out."""
+    """The graph, stage by stage: inputs, computations, outputs."""
     from rich.tree import Tree
 
     from bettong.inspection.application_graph import application_graph

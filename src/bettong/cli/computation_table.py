@@ -1,4 +1,4 @@
-"""What `bettong status --computations` shows: where the time goes."""
+"""The table of `bettong status --computations`: where the time goes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _COUNTED_BELOW = 10_000_000
 
 
 def computations_table(found: Sequence[ComputationLine]) -> Table:
-    """A row each computation and output, by stage; how busy it is, and what one frame takes there.
+    """A row for each computation and output, by stage: how busy it is, and how long a frame takes there.
 
-    The busiest of each stage in bold.
+    The busiest of each stage is bold.
     """
     from rich.markup import escape
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""`bettong console`: a web page that shows what runs, for as long as the command does."""
+"""`bettong console`: serves a web page about a running application, until the command ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _APPLICATION = typer.Argument(
 )
 _LISTEN = typer.Option(
     metavar="HOST:PORT",
-    help=f"Where the page is served; by default BETTONG_CONSOLE_LISTEN, else 127.0.0.1:{CONSOLE_PORT}.",
+    help=f"Address of the page; by default BETTONG_CONSOLE_LISTEN, else 127.0.0.1:{CONSOLE_PORT}.",
 )
 _ALLOW_CHANGES = typer.Option(
     "--allow-changes",
@@ -52,8 +52,8 @@ def console(
     record = find(directory)
     if application is None and record is None and f"{PREFIX}APPLICATION" not in os.environ:
         raise SettingsError(
-            f"nothing runs in {directory}: start it with `bettong up APP.py`, or name the application's file, and say"
-            " where it runs with --kafka and --redis"
+            f"nothing runs in {directory}: start it with `bettong up APP.py`, or name the application's file, and give"
+            " the addresses with --kafka and --redis"
         )
     given = {
         "application": application or (record.application if record is not None else None),

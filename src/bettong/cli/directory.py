@@ -1,4 +1,4 @@
-"""The folder of a suite on this machine: where commands look for it, and the flag that names another one."""
+"""The folder of a suite on this machine: its default, and the flag that names another one."""
 
 from pathlib import Path
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from bettong.local.prerequisites import Finding
 
-_JSON = typer.Option("--json", help="Print a JSON array, one object a finding, for scripts.")
-# With the sign in front of it, for colour alone tells nothing to who does not see it.
+_JSON = typer.Option("--json", help="Print a JSON array, one object per finding, for scripts.")
+# Words as well as colours, for people who do not see the colours.
 MARKS = {"good": "[green]ok[/green]", "warning": "[yellow]warning[/yellow]", "missing": "[red]missing[/red]"}
 
 
 def doctor(*, json: Annotated[bool, _JSON] = False) -> None:
-    """Say what this machine lacks to run applications, and the command that mends it.
+    """Print what this machine lacks to run applications, and the command that fixes it.
 
-    Looks at Python, packages, Java, Redis, memory, disk and limits. Exit code 6 when an application cannot run.
+    Checks Python, packages, Java, Redis, memory, disk and limits. Exit code 6 when an application cannot run.
     """
     import os
     from pathlib import Path
@@ -43,7 +43,7 @@ def doctor(*, json: Annotated[bool, _JSON] = False) -> None:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """A JSON array, one object a finding."""
+    """A JSON array, one object per finding."""
     rows = [
         {"name": each.name, "grade": each.grade.value, "text": each.text, "remedy": each.remedy}
         for each in findings
@@ -52,7 +52,7 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def table(findings: Sequence[Finding]) -> Table:
-    """A line a finding, the remedy below what is wrong."""
+    """A line for each finding, with its remedy below."""
     from rich.markup import escape
     from rich.table import Table
 

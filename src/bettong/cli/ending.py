@@ -1,4 +1,4 @@
-"""How commands end: one line on standard error and an exit code, never a traceback for a mistake of the user's."""
+"""How commands end: one line on standard error and an exit code; never a traceback for a user's mistake."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bettong.errors import BettongError
 
 
 def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
-    """Runs a command line and returns its exit code; errors of the user's and of Bettong's are printed in one line."""
+    """Runs a command line and returns its exit code; prints usage errors and Bettong's errors in one line."""
     try:
         status = app(arguments, prog_name=name, standalone_mode=False)
     except typer.TyperException as error:
-        # Mistakes on the command line know the command, and say more than their text; others do not.
+        # Usage errors carry the command and a fuller message; others do not.
         text = getattr(error, "format_message", error.__str__)()
         context = getattr(error, "ctx", None)
         complain(f"{text} (see `{context.command_path if context is not None else name} --help`)")
@@ -33,9 +33,9 @@ def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
 
 
 class QuickExit:
-    """Ends this process, once its `status` is known and all is done, without taking Python apart: 0.5 s in a processor.
+    """Ends the process at exit, if `status` is set, without Python's teardown, which takes a processor 0.5 s.
 
-    Handlers for the exit that are registered after it was made run as ever, and threads are waited for.
+    Exit handlers that are registered after its construction run as usual, and threads are joined.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class QuickExit:
             return
         logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+            with suppress(OSError, ValueError):  # the reader of a pipe is gone, or the stream is closed
                 stream.flush()
         os._exit(self.status)
 

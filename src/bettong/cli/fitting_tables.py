@@ -1,4 +1,4 @@
-"""Tables that fit: no number is ever broken, and what has no room beside stands below."""
+"""Tables that fit the terminal: numbers are never broken; columns that do not fit go below."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Column, Table
 
-# Text is made as narrow as this before a column goes below: names fold, a line more each time.
+# Text columns fold down to this width before a column goes below.
 _TEXT_CELLS_MIN = 16
 
 
 def print_fitting(console: Console, table: Table | str) -> None:
-    """Prints a table in the width of the console; where that is too narrow, its columns in parts, one below the other.
+    """Prints a table; on a console that is too narrow, its columns in parts, one below the other.
 
-    Or the words that say why there is none.
+    Text in place of a table, the reason why there is none, is printed as it is.
     """
     for part in [table] if isinstance(table, str) else fitting(table, console.width):
         console.print(part)
@@ -25,7 +25,7 @@ def print_fitting(console: Console, table: Table | str) -> None:
 def fitting(table: Table, width: int) -> list[Table]:
     """The table in parts that are `width` cells wide at most, each with the first column, which names the rows.
 
-    Columns that are justified to the right hold numbers and stay whole; others fold. One part, where all has room.
+    Right-justified columns hold numbers and stay whole; others fold. One part if everything fits.
     """
     extra = table.padding[1] + table.padding[3] + (table.box is not None)
     least = [_least(column) + extra for column in table.columns]
@@ -41,7 +41,7 @@ def fitting(table: Table, width: int) -> list[Table]:
 
 
 def _part(table: Table, numbers: Iterable[int]) -> Table:
-    """Some of its columns."""
+    """A table of these columns only."""
     from rich.table import Table
 
     chosen = [table.columns[number] for number in numbers]
@@ -68,7 +68,7 @@ def _part(table: Table, numbers: Iterable[int]) -> Table:
 
 
 def _least(column: Column) -> int:
-    """How narrow it can be."""
+    """The least width of a column."""
     from rich.cells import cell_len
     from rich.text import Text
 

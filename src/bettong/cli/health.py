@@ -1,4 +1,4 @@
-"""`bettong health`: whether the processor of this container goes on; what its probes call."""
+"""`bettong health`: whether this container's processor makes progress; its probes call it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 _STALLED = typer.Option(
     min=1.0,
     metavar="S",
-    help="Records wait, and nothing was folded for so long, or nothing was said: exit code 7.",
+    help="Exit code 7 when records wait and none was folded, or nothing was reported, for S seconds.",
 )
 _RUNNING = typer.Option(
     "--running",
-    help="Only whether it says that a schedule is at work, or that it stands by; else exit code 7.",
+    help="Only check that the processor reports a running schedule, or that it stands by; else exit code 7.",
 )
-_MEMORY = typer.Option(
-    metavar="FILE", help="Where it is remembered what the last check has shown; of this container."
-)
+_MEMORY = typer.Option(metavar="FILE", help="The file that keeps the last check's result, in this container.")
 
 
 def health(
@@ -33,7 +31,7 @@ def health(
     running: Annotated[bool, _RUNNING] = False,
     stalled_s: Annotated[float, _STALLED] = 600.0,
 ) -> None:
-    """Report whether the processor here goes on, for the probes of its container. Settings are the processor's.
+    """Report whether the processor makes progress, for the probes of its container. Settings are the processor's.
 
     A Kafka or a Redis that does not answer does not count as a stall: exit code 0, and with --running 7.
     """
@@ -48,7 +46,7 @@ def health(
     known = remembered(memory, settings.application)
     application, topics = known.application, known.topics
     if running:
-        # Asked at a container's start: what was seen of the one before does not count against this one.
+        # Called at a container's start: checks of the previous container do not count against this one.
         remember(memory, HealthMemory(application, topics, None))
         record, fault = record_of(settings, application)
         typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")

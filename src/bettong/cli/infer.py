@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _STANDARD_INPUT = Path("-")
 _FILE = typer.Argument(metavar="FILE", help="JSON lines or CSV, or - for standard input (with --format).")
-_FORMAT = typer.Option("--format", help="How rows lie in the file; by default its ending decides.")
+_FORMAT = typer.Option("--format", help="The file's format; by default from its ending.")
 _NAME = typer.Option(metavar="NAME", help="The class of a row; by default named after the file.")
-_ROWS = typer.Option(min=1, max=1_000_000, metavar="N", help="Rows that are read, from the first on.")
+_ROWS = typer.Option(min=1, max=1_000_000, metavar="N", help="Read at most N rows, from the first on.")
 
 
 def infer(
@@ -28,7 +28,7 @@ def infer(
 ) -> None:
     """Print dataclasses for the messages in a file, to paste into an application.
 
-    They are the narrowest that hold every row read; what is a guess is said behind its field.
+    Types are the narrowest that hold every row read; a comment after a field marks a guess.
     """
     from bettong.client.example_rows import examples
     from bettong.client.message_files import Format, format_of
@@ -36,11 +36,11 @@ def infer(
     from bettong.schema.inferred_classes import class_name, source_of
 
     if file == _STANDARD_INPUT and format_ is None:
-        raise typer.BadParameter("- has no ending that tells the format: give --format")
+        raise typer.BadParameter("- has no file ending, so its format is unknown: give --format")
     if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
-        raise typer.BadParameter(f"--name {name!r} is no name of a class")
+        raise typer.BadParameter(f"--name {name!r} is not a class name")
     if file != _STANDARD_INPUT and not file.is_file():
-        raise typer.BadParameter(f"{str(file)!r} is no file")
+        raise typer.BadParameter(f"{str(file)!r} is not a file")
     kind = Format(format_) if format_ is not None else format_of(file, offered=(Format.JSON, Format.CSV))
     piped = file == _STANDARD_INPUT
     given = Piped("standard input", cast("BufferedReader", sys.stdin.buffer)) if piped else file

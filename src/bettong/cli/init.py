@@ -1,4 +1,4 @@
-"""`bettong init`: a project to begin with."""
+"""`bettong init`: creates a project."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAME = typer.Argument(
-    metavar="NAME", help="Of the project, and of the folder that is made: small letters, digits, -."
-)
+_NAME = typer.Argument(metavar="NAME", help="The project's and its folder's name: small letters, digits, -.")
 _NAME_PATTERN = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"  # of a Python package, an image and a release of Helm
 _NAME_CHARACTERS_MAX = 40
 _TEST_PACKAGES = 'pip install "bettong[testing]" pytest'
 
 
 def init(name: Annotated[str, _NAME]) -> None:
-    """Make a project: an application, its test, messages, pyproject.toml, Dockerfile, values for the chart.
+    """Create a project: an application, its test, messages, pyproject.toml, Dockerfile, values for the chart.
 
-    Makes the folder NAME here. Never overwrites anything.
+    Creates the folder NAME here. Never overwrites anything.
     """
     import re
     from importlib.metadata import version
@@ -39,14 +37,14 @@ def init(name: Annotated[str, _NAME]) -> None:
         for path, text in files(name, version("bettong")).items():
             (folder / path).write_text(text)
     except FileExistsError:
-        raise LocalError(f"{name} is here already: choose another name, or remove it first") from None
+        raise LocalError(f"{name} exists already: choose another name, or remove it first") from None
     except OSError as error:
-        raise LocalError(f"{folder} cannot be made: {error.strerror}") from None
-    typer.echo(f"{name} is made. Next:\n  cd {name}\n  {_TEST_PACKAGES}\n  pytest\n  bettong up app.py")
+        raise LocalError(f"{folder} cannot be created: {error.strerror}") from None
+    typer.echo(f"created {name}. Next:\n  cd {name}\n  {_TEST_PACKAGES}\n  pytest\n  bettong up app.py")
 
 
 def files(name: str, version: str) -> Mapping[str, str]:
-    """What a project consists of: its files' texts, by their paths from its folder."""
+    """The texts of a project's files, by their paths relative to its folder."""
     from importlib.resources import files as resources
     from string import Template
 

@@ -23,7 +23,7 @@ def stage_named(plan: Plan, name: str | None) -> Stage:
 
 
 def key_in(stage: Stage, text: str) -> KeyValue:
-    """The key as the messages of a stage have it: all that enter it have the same kind of key."""
+    """The key, of the type that the stage's messages have: all its inputs have the same key type."""
     from bettong.inspection.message_keys import key_of
 
     keyed = [entry for entry in stage.inputs if entry.key is not None]

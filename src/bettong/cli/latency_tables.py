@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from bettong.inspection.deployment import Inspection
     from bettong.inspection.latency_parts import SinkParts
 
-# Sinks that are named without --latency.
+# Sinks that are listed without --latency.
 _NAMED_MAX = 4
 
 
 def latency_table(found: Sequence[SinkParts]) -> Table:
-    """The parts of each sink's latency, and the whole below them."""
+    """The parts of each sink's latency, and their sum below them."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -36,19 +36,19 @@ def latency_table(found: Sequence[SinkParts]) -> Table:
 
 
 def no_parts(found: Inspection) -> str:
-    """Why there is nothing for that table."""
+    """Why the latency table is empty."""
     if MeasureKind.LATENCY_PARTS in found.not_measured:
         return MeasureKind.LATENCY_PARTS.is_off
     if found.overview.p50_ms is None:
         return f"nothing was delivered in the last {LATENCY_WINDOW_S} s"
     return (
-        f"of what was delivered in the last {LATENCY_WINDOW_S} s no parts of the latency are known: dead letters of"
-        " receivers, or results of an older version"
+        f"results of the last {LATENCY_WINDOW_S} s carry no parts of their latency: they are dead letters of receivers,"
+        " or come from an older version"
     )
 
 
 def largest_parts(found: Sequence[SinkParts]) -> list[str]:
-    """Of each sink the part in which its results spend most of their time, in a line each."""
+    """The largest part of each sink's latency, in a line each."""
     from rich.markup import escape
 
     lines = [
@@ -57,5 +57,5 @@ def largest_parts(found: Sequence[SinkParts]) -> list[str]:
         for sink in found[:_NAMED_MAX]
     ]
     if len(found) > _NAMED_MAX:
-        lines.append(f"latency of {len(found) - _NAMED_MAX} sinks more: --latency")
+        lines.append(f"latency of {len(found) - _NAMED_MAX} more sinks: --latency")
     return lines

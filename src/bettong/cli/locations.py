@@ -11,7 +11,7 @@ from bettong.cli.directory import DIRECTORY
 
 
 def without_password_flag(url: str | None) -> str | None:
-    """Passes the URL of a flag on; a wrong use of the command line when it holds a password."""
+    """Returns the URL of a flag. Raises BadParameter when it holds a password."""
     from bettong.config.endpoints import without_password
 
     try:

@@ -1,4 +1,4 @@
-"""`bettong log`: what clients have sent, as a file or as a test."""
+"""`bettong log`: the messages that clients have sent, as a file or as a test."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def log(
     application: Annotated[str, APPLICATION],
     *,
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only of one key; bytes may be written as base64:...")
+        str | None, typer.Option(metavar="KEY", help="Only this key; bytes may be written as base64:...")
     ] = None,
     stage: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only of one stage; needed with --key when there are several."),
+        typer.Option(metavar="NAME", help="Only this stage; needed with --key when there are several."),
     ] = None,
     since: Annotated[
-        datetime | None, typer.Option(formats=_TIMES, help="Only what was taken in from then on (UTC).")
+        datetime | None, typer.Option(formats=_TIMES, help="Only messages received from then on (UTC).")
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option(formats=_TIMES, help="Only what was taken in before (UTC).")
+        datetime | None, typer.Option(formats=_TIMES, help="Only messages received before then (UTC).")
     ] = None,
-    test: Annotated[bool, typer.Option("--test", help="As a test to paste, instead of records.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Print a test to paste, instead of records.")] = False,
     kafka: KafkaFlag = None,
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Print what clients have sent: records for `bettong.testing.read_log`, or a test of these messages.
+    """Print messages that clients have sent: records for `bettong.testing.read_log`, or a test of them.
 
-    Reads the log, and the reference tables that it names, beside what runs: nothing is stopped and nothing is
-    written. --key alone narrows records to its partition; those of a test are of the key.
+    Reads the log, and the reference tables that it names, while the application runs: nothing is stopped or
+    written. --key alone selects the records of the key's partition; with --test, only those of the key.
     """
     from bettong.application.plan import plan
     from bettong.inspection.live.application import loaded_application

@@ -1,4 +1,4 @@
-"""The command `bettong`: which commands there are, and nothing of what they do."""
+"""The command `bettong`: registers its subcommands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bettong.cli.tail import tail
 from bettong.cli.top.command import top
 from bettong.services import SERVICES
 
-_SUMMARY = "Bettong, a stream processor: state next to the code that uses it, right through crashes."
+_SUMMARY = "Bettong, a stream processor: state next to the code that uses it, correct through crashes."
 _EPILOG = "Exit codes:\n\n" + "\n\n".join(f"{code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 
 app = typer.Typer(epilog=_EPILOG, rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -53,7 +53,7 @@ _VERSION = typer.Option("--version", callback=print_version, is_eager=True, help
 
 @app.callback(invoke_without_command=True, help=_SUMMARY)
 def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = False) -> None:
-    """What stands before a command: without one, the help."""
+    """Options before a command; without a command, prints the help."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -1,4 +1,4 @@
-"""What `bettong status --queues` and `bettong top` say: what waits where, and who holds up whom."""
+"""Texts of `bettong status --queues` and `bettong top`: what waits in which service, and what holds it up."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WAITS = {
 
 
 def show_queues(found: Queues, console: Console) -> None:
-    """Prints the queues, and the clients and subscribers that have it worst."""
+    """Prints the queues, the clients with least credit, and the slowest subscribers."""
     if not found.lines:
-        console.print("no service says what waits in it")
+        console.print("no service reports its queues")
         return
     print_fitting(console, queues_table(found.lines))
     for each in found.credits:
@@ -38,7 +38,7 @@ def show_queues(found: Queues, console: Console) -> None:
 
 
 def queues_table(found: Sequence[QueueLine]) -> Table:
-    """A row each queue, in the order in which messages pass."""
+    """A row for each queue, in the order in which messages pass them."""
     table = _table("waits", "in", "of", "frames", "has held up for", left=3)
     for line in found:
         table.add_row(
@@ -52,7 +52,7 @@ def queues_table(found: Sequence[QueueLine]) -> Table:
 
 
 def clients_table(found: Sequence[tuple[str, ClientCredits]]) -> Table:
-    """A row each client, who has least credit first."""
+    """A row for each client, the one with least credit first."""
     table = _table("client", "of", "credits", "in flight", "without for", left=2)
     for sender, each in found:
         waited = _seconds(each.waited_s) if not each.credits else ""
@@ -63,7 +63,7 @@ def clients_table(found: Sequence[tuple[str, ClientCredits]]) -> Table:
 
 
 def subscribers_table(found: Sequence[tuple[str, SubscriberQueue]]) -> Table:
-    """A row each subscriber, who has not read for longest first."""
+    """A row for each subscriber, the one that has not read for longest first."""
     table = _table("subscriber", "of", "sink", "not read for", "unread bytes", "lag", left=3)
     for receiver, each in found:
         table.add_row(
@@ -78,7 +78,7 @@ def subscribers_table(found: Sequence[tuple[str, SubscriberQueue]]) -> Table:
 
 
 def credits_text(found: CreditSummary) -> str:
-    """How the clients of a sender are off, in a line."""
+    """The credits of a sender's clients, in a line."""
     if found.least is None:
         return f"{found.service}: no clients"
     waited = f", for {_seconds(found.waited_s)} at most" if found.without else ""
@@ -89,7 +89,7 @@ def credits_text(found: CreditSummary) -> str:
 
 
 def service_texts(found: Queues, service: str) -> Iterator[str]:
-    """What waits in a service, in a line; and how its clients are off."""
+    """A line about the queues of a service, and one about its clients' credits."""
     own = [line for line in found.lines if line.service == service]
     waiting = [f"{line.waiting:,} {_what(line)}" for line in own if line.waiting]
     held = [f"{_seconds(line.held_s)} {_what(line)}" for line in own if line.held_s and line.held_s >= 1]

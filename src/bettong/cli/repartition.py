@@ -1,4 +1,4 @@
-"""`bettong repartition`: another number of partitions for an application that is stopped."""
+"""`bettong repartition`: changes the number of partitions of a stopped application."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from bettong.inspection.live.repartitioning import Repartitioned
     from bettong.inspection.locations import Locations
 
-_PARTITIONS = typer.Option(min=1, max=4096, help="How many partitions there are to be.")
-_BACK = typer.Option("--back", help="Take a change back that was interrupted before it counted.")
-_DRY_RUN = typer.Option("--dry-run", help="Only check, and say what --partitions would do.")
+_PARTITIONS = typer.Option(min=1, max=4096, help="The new number of partitions.")
+_BACK = typer.Option("--back", help="Undo a change that was interrupted before it took effect.")
+_DRY_RUN = typer.Option("--dry-run", help="Only check, and print what --partitions would do.")
 _GIVE_UP = typer.Option(
     metavar="SOURCE/STREAM",
-    help="A client that never comes back, or SOURCE/* for all of a source: frames without a receipt count as taken."
+    help="A client that never returns, or SOURCE/* for all of a source: its unacknowledged frames count as taken."
     " May be given several times.",
 )
 
@@ -38,11 +38,11 @@ def repartition(
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Give an application that is stopped another number of partitions, with all its states.
+    """Change the number of partitions of a stopped application, with all its states.
 
-    Refused while any of it runs, or has anything left to fold. Interrupted at any point it goes on when it is run
-    again, or --back takes it back as long as it does not count. Of a suite on this machine (`bettong down` first)
-    Kafka and Redis are started, and stopped again. All services need BETTONG_PARTITIONS as it is then.
+    Refused while any of it runs, or has records left to fold. An interrupted change resumes when it is run again;
+    --back undoes it as long as it has not taken effect. Of a suite on this machine (`bettong down` first) Kafka and
+    Redis are started, and stopped again. Afterwards all services need the new BETTONG_PARTITIONS.
     """
     from rich.console import Console
 
@@ -53,19 +53,19 @@ def repartition(
     if (partitions is None) == (not back):
         raise typer.BadParameter("give --partitions N, or --back")
     if back and (dry_run or give_up):
-        raise typer.BadParameter("--back takes a change back; --dry-run and --give-up are for --partitions")
+        raise typer.BadParameter("--back undoes a change; --dry-run and --give-up are for --partitions")
     planned = loaded_plan(application)
     console = Console(highlight=False)
     with (
         terminable(),
         at_rest(application, planned.application, directory, kafka=kafka, redis=redis) as where,
     ):
-        found = _done(planned, where, console, partitions, give_up or [], dry_run=dry_run)
+        found = _changed(planned, where, console, partitions, give_up or [], dry_run=dry_run)
     text = outcome_text(planned.application, found, back=back, dry_run=dry_run)
     console.print(text, markup=False, soft_wrap=True)
 
 
-def _done(
+def _changed(
     planned: Plan,
     where: Locations,
     console: Console,
@@ -74,14 +74,14 @@ def _done(
     *,
     dry_run: bool,
 ) -> Repartitioned:
-    """Does it, back where there is no number, and shows how far it is."""
+    """Changes the number, or undoes the change where `partitions` is None, and shows the progress."""
     from rich.progress import Progress
 
     from bettong.inspection.live.parts_at_rest import PartsAtRest, repartitioning_of
 
     shown = Progress(console=console, transient=True, disable=not console.is_terminal)
     with shown as progress:
-        task = progress.add_task("looking at the application", total=None)
+        task = progress.add_task("checking the application", total=None)
         last = ""
 
         def show(step: str, done: int = 0, total: int = 0) -> None:
@@ -99,12 +99,12 @@ def _done(
 
 
 def outcome_text(application: str, found: Repartitioned, *, back: bool, dry_run: bool) -> str:
-    """What has come of it, in a line."""
+    """The outcome, in a line."""
     each = ", ".join(f"{stage} {count:,}" for stage, count in found.states.items())
     if back:
-        return f"{application} has {found.new} partitions, as before; the change to {found.old} is taken back"
+        return f"{application} has {found.new} partitions, as before; the change to {found.old} is undone"
     if found.was_switched and dry_run:
-        return f"would finish what was begun: {application} has {found.new} partitions instead of {found.old}"
+        return f"would finish the interrupted change: {application} has {found.new} partitions instead of {found.old}"
     if found.old == found.new:
         return f"{application} has {found.new} partitions: there is nothing to do"
     if dry_run:

@@ -37,30 +37,30 @@ def replay(
         typer.Option(
             min=0,
             metavar="OFFSET",
-            help="Fold the records below this offset of the key's partition; by default all there are now.",
+            help="Fold the records below this offset of the key's partition; by default, the log's end.",
         ),
     ] = None,
     stage: Annotated[
         str | None, typer.Option(metavar="NAME", help="The stage; needed when there are several.")
     ] = None,
     last: Annotated[
-        int, typer.Option(min=1, max=100_000, metavar="N", help="Show the last so many messages of the key.")
+        int, typer.Option(min=1, max=100_000, metavar="N", help="Show the last N messages of the key.")
     ] = 20,
     from_snapshot: Annotated[
         bool,
         typer.Option(
             "--from-snapshot",
-            help="Begin at the newest snapshot that reaches: quicker, but what came before it is not shown.",
+            help="Begin at the newest snapshot before the end: quicker, but earlier messages are not shown.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per message.")] = False,
     kafka: KafkaFlag = None,
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Show one key's history: each message, the state before and after, and what it led to.
+    """Show one key's history: each message, the state before and after it, and its results.
 
-    Folds the log of the key's partition again, beside what runs: nothing is stopped and nothing is written.
+    Replays the log of the key's partition while the application runs: nothing is stopped or written.
     """
     from rich.console import Console
 
@@ -74,7 +74,7 @@ def replay(
     value = key_in(chosen, key)
     where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
     console = Console(highlight=False)
-    with console.status("looking for where to begin ..."):
+    with console.status("finding where to begin ..."):
         log = log_of(planned, chosen, value, where)
         stretch = stretch_of(planned, log, where, _until(log, until), from_snapshot=from_snapshot)
     history = history_of(planned, value, where, stretch)
@@ -124,7 +124,7 @@ def events_table(events: Sequence[Event]) -> Table:
 
 
 def _until(log: PartitionLog, until: int | None) -> int:
-    """Where to stop: what the flag says, else where the log ends now."""
+    """The offset to stop at: the flag's, else the current end of the log."""
     if until is not None and until > log.end:
         raise typer.BadParameter(
             f"--until {until}: the log of partition {log.partition} of stage {log.stage.name}, where the key is, ends"
@@ -164,7 +164,7 @@ def _folded(
 
 @contextmanager
 def _interrupts_end() -> Iterator[None]:
-    """Control-C ends the process: raised within a user's function it would be taken for its message's failure."""
+    """Ctrl-C ends the process: a KeyboardInterrupt within a user's function would count as a failed message."""
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`bettong run`: everything of an application on this machine, until Ctrl-C."""
+"""`bettong run`: runs an application and all it needs on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEDULE = typer.Option(
     help="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
 )
 PARTITIONS = typer.Option(
-    min=1, max=4096, help="Partitions of every topic; for kept data, as kept: see repartition."
+    min=1, max=4096, help="Partitions of every topic; kept data needs its own number: see repartition."
 )
 PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain Python.")
 STANDBY = typer.Option(
@@ -34,23 +34,23 @@ STANDBY = typer.Option(
 )
 _RELOAD = typer.Option(
     "--reload",
-    help="Go on with new code when the application's file, or a module beside it, is saved; state and everything else"
+    help="Load the new code when the application's file, or a module beside it, is saved; state and everything else"
     " stay.",
 )
-SENDER = typer.Option(
-    "--sender", metavar="HOST:PORT", help="Where the sender listens; by default a free port."
-)
+SENDER = typer.Option("--sender", metavar="HOST:PORT", help="The sender's address; by default a free port.")
 RECEIVER = typer.Option(
-    "--receiver", metavar="HOST:PORT", help="Where the receiver listens; by default a free port."
+    "--receiver", metavar="HOST:PORT", help="The receiver's address; by default a free port."
 )
 CONSOLE_ADDRESS = typer.Option(
-    "--console", metavar="HOST:PORT", help="Where the console's page is, on loopback; by default a free port."
+    "--console",
+    metavar="HOST:PORT",
+    help="The address of the console's page, on loopback; by default a free port.",
 )
 NO_CONSOLE = typer.Option("--no-console", help="Start no console, the page that shows what runs.")
 _KEEP = typer.Option(
     metavar="DIR",
-    help="Keep everything in DIR, results in DIR/results; the next run goes on from it."
-    " By default all is removed at the end.",
+    help="Keep everything in DIR, results in DIR/results; the next run resumes from it."
+    " By default everything is removed at the end.",
 )
 _RESULTS = typer.Option(
     metavar="DIR", help="Write results to files in DIR, which must be empty unless data is kept."
@@ -72,7 +72,7 @@ def run(
     console_address: Annotated[str | None, CONSOLE_ADDRESS] = None,
     no_console: Annotated[bool, NO_CONSOLE] = False,
 ) -> None:
-    """Run everything of an application on this machine: Kafka, Redis, sender, processor, receiver. Ctrl-C ends it.
+    """Run an application on this machine, with Kafka, Redis, sender, processor and receiver. Ctrl-C ends it.
 
     Other terminals in the same folder find it: bettong send, tail and status.
     """
@@ -135,7 +135,7 @@ def suite_options(
     announce: Path | None,
     reload: bool = False,
 ) -> SuiteOptions:
-    """The options of a suite, from flags. Raises SettingsError where they cannot be."""
+    """The options of a suite, from flags. Raises SettingsError where they are wrong."""
     from bettong.config.processor import Schedule
     from bettong.errors import SettingsError
     from bettong.local.options import SuiteOptions
@@ -145,7 +145,7 @@ def suite_options(
         raise SettingsError(f"--schedule {schedule}: there is no such schedule, expected {known}")
     if reload and standby:
         raise SettingsError(
-            "--reload and --standby: the second processor would have the code of before; leave one of them out"
+            "--reload and --standby: the standby processor would keep the old code; leave one of them out"
         )
     if console_address is not None:
         _check_console(console_address)
@@ -166,7 +166,7 @@ def suite_options(
 
 
 def _check_console(address: str) -> None:
-    """SettingsError where no console of a suite could listen: its page would be nobody's, or another one's."""
+    """Raises SettingsError unless the address is on loopback, with a free port."""
     from bettong.config.endpoints import is_loopback, listening
     from bettong.errors import SettingsError
     from bettong.local.addresses import is_free
@@ -177,17 +177,17 @@ def _check_console(address: str) -> None:
         port = 0
     if not port or not is_loopback(address):
         raise SettingsError(
-            f"--console {address}: expected 127.0.0.1:PORT; for others, by tokens and TLS, start one more with"
-            " bettong console --listen (docs/console.md)"
+            f"--console {address}: expected 127.0.0.1:PORT; for other machines, with tokens and TLS, start"
+            " another one with bettong console --listen (docs/console.md)"
         )
     if not is_free(port):
         raise SettingsError(
-            f"--console {address}: something listens there; choose another port, or leave the flag out for a free one"
+            f"--console {address}: the port is in use; choose another one, or leave the flag out for a free one"
         )
 
 
 def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
-    """Prints what runs and where; `directory` is where other commands find it."""
+    """Prints the addresses of the suite; other commands find it in `directory`."""
     there = f" --dir {directory}" if directory != HERE else ""
     lines = [
         f"{record.name} runs, {record.schedule}, {record.partitions} partitions",
@@ -203,7 +203,7 @@ def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
 
 
 def _follow(suite: Suite, console: Console) -> None:
-    """One line of counts a second, in place on a terminal, until the suite fails or an interrupt comes."""
+    """Prints a line of counts each second, in place on a terminal, until the suite fails or an interrupt."""
     from bettong.cli.status import line
     from bettong.inspection.live.overview import LiveOverview
 
@@ -222,7 +222,7 @@ def _follow(suite: Suite, console: Console) -> None:
 
 
 def _incomplete(given_up: dict[str, str]) -> LocalError:
-    """What the command ends with when not everything ran up to its end."""
+    """The error to end with when services had stopped for good before the end."""
     from bettong.errors import LocalError
 
     each = "; ".join(f"{name}: {why}" for name, why in given_up.items())

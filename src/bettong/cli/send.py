@@ -25,50 +25,50 @@ if TYPE_CHECKING:
 
 _SOURCES_MAX = 16
 _STANDARD_INPUT = Path("-")
-_POLL_S = 0.25  # between two polls of how far it is
-# How to go on after an end before the end.
-_NAMED = "the same command, with the same input, goes on behind them"
+_POLL_S = 0.25  # between two updates of the progress
+# How to resume after a failure or an interrupt.
+_NAMED = "the same command, with the same input, resumes after them"
 _BY_CONTENT = (
-    "the same command, with the same file, goes on behind them; a file that was changed is another one, so leave them"
-    " out of it"
+    "the same command, with the same file, resumes after them; a changed file is a new stream, so remove them"
+    " from it"
 )
 _UNNAMED = (
-    "to go on behind them, leave them out: all again would add them twice. A stream with a name (--stream) goes on by"
-    " itself"
+    "to resume after them, remove them from the input: sent again, they would be added twice. A stream with a name"
+    " (--stream) resumes by itself"
 )
 
 _FILES = typer.Argument(
     metavar="SOURCE FILE [SOURCE FILE]...",
     help="The source to feed, and the file of messages, or - for standard input (with --format). Several pairs are"
-    " sent side by side, and nothing before all streams are open: so event time waits for each of them, and no message"
-    " is late because its file came second.",
+    " sent concurrently, once all streams are open: event time then waits for each of them, and no message is late"
+    " because its file came second.",
 )
 _FORMAT = typer.Option(
     "--format",
-    help="How messages lie in the file; by default the ending decides."
-    " binary (.bin .msg .dat): u32 length, big-endian, then the message. lines (.txt .log): one a line, as bytes"
-    " or as the one text field. json (.json .jsonl): an object a line. csv: a header, then rows. parquet (.pq).",
+    help="The file's format; by default from its ending."
+    " binary (.bin .msg .dat): u32 length, big-endian, then the message. lines (.txt .log): one per line, as bytes"
+    " or as the one text field. json (.json .jsonl): an object per line. csv: a header, then rows. parquet (.pq).",
 )
 _TO = typer.Option("--to", metavar="HOST:PORT", help="The sender; by default that of the suite in --dir.")
 _STREAM = typer.Option(
     metavar="NAME",
-    help="Name this stream. By default it is named after what the file holds, so sending the same file again, with the"
-    " same --frame, goes on where it was and adds nothing twice: frames are numbered by their last message. Standard"
-    " input is a stream of its own each time. Another file needs another name: under one that was used, messages below"
-    " the number reached are left out.",
+    help="The stream's name. By default it is derived from the file's content, so sending the same file again, with the"
+    " same --frame, resumes where it stopped and adds nothing twice: frames are numbered by their last message."
+    " Standard input is a new stream each time. Another file needs another name: under a used one, messages up to the"
+    " number reached are left out.",
 )
-_AGAIN = typer.Option("--again", help="Send all of it as new messages, also what was sent before.")
+_AGAIN = typer.Option("--again", help="Send everything as new messages, also what was sent before.")
 _FRAME = typer.Option(
-    min=1, max=1_000_000, metavar="N", help="Messages a frame, fewer where they would be too large."
+    min=1, max=1_000_000, metavar="N", help="Messages per frame, fewer where they would be too large."
 )
 
 
 _ON_ERROR = typer.Option(
     "--on-error",
-    help="What becomes of a line or row that cannot be read, or is too large. stop: the command ends there. skip: it is"
-    " left out, named on standard error (the first 20 of a file) and counted. dead-letter: JSON lines go as they are to"
-    ' a source with format="json", whose sender makes dead letters of those that are no messages. Bytes that a'
-    " source's decoder cannot read become dead letters in any case.",
+    help="What to do with a line or row that cannot be read, or is too large. stop: end the command there. skip: leave"
+    " it out, print it on standard error (the first 20 of a file) and count it. dead-letter: send JSON lines as they"
+    ' are to a source with format="json", whose sender turns invalid ones into dead letters. Bytes that a source\'s'
+    " decoder cannot read become dead letters in any case.",
 )
 
 
@@ -83,10 +83,10 @@ def send(
     frame: Annotated[int, _FRAME] = 4096,
     on_error: Annotated[Literal["stop", "skip", "dead-letter"], _ON_ERROR] = "stop",
 ) -> None:
-    """Send files of messages to sources, and return when all of it is durable.
+    """Send files of messages to sources, and return when all messages are durable.
 
-    When it ends before, it says how much of each file is; the same command then goes on. What was sent before is not
-    sent again.
+    When it ends earlier, it prints how much of each file is durable; the same command then resumes. Messages that were
+    sent before are not sent again.
     """
     from rich.console import Console
 
@@ -97,15 +97,15 @@ def send(
 
     pairs = _pairs(files)
     if again and stream is not None:
-        raise typer.BadParameter("--again sends under a name of its own: leave --stream out")
+        raise typer.BadParameter("--again sends a new stream: leave --stream out")
     if format_ is None and any(path == _STANDARD_INPUT for _, path in pairs):
-        raise typer.BadParameter("- has no ending that tells the format: give --format")
+        raise typer.BadParameter("- has no file ending, so its format is unknown: give --format")
     kinds = [Format(format_) if format_ is not None else format_of(path) for _, path in pairs]
     _check_formats(kinds, on_error)
     unread = on_error == "dead-letter"
     console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
     target = to or address_of(SENDER.name, directory)
-    say = _complaints(errors) if on_error == "skip" else None
+    say = _skip_printer(errors) if on_error == "skip" else None
     with ExitStack() as leaving:
         feeds: list[FileFeed] = []
         for (source, path), kind in zip(pairs, kinds, strict=True):
@@ -113,7 +113,7 @@ def send(
                 own = stream is None and (again or path == _STANDARD_INPUT)
                 name = None if own else stream or stream_of_file(path, kind)
                 sender = Sender(target, source, name, finite=stream is None)
-            leaving.callback(sender.abandon)  # harmless where it has ended well
+            leaving.callback(sender.abandon)  # no effect once it is closed
             if unread:
                 _check_takes_json(sender)
             feeds.append(_feed(sender, path, Format.LINES if unread else kind, frame, say))
@@ -121,7 +121,7 @@ def send(
             if feed.durable_before:
                 name = stream or _name(feed)
                 name = name if len(feeds) == 1 else f"{feed.sender.source.name}/{name}"
-                going_on = f"{name}: going on after {feed.durable_before:,} messages that are durable already"
+                going_on = f"{name}: resuming after {feed.durable_before:,} messages that are durable already"
                 console.print(going_on, markup=False, soft_wrap=True)
         by_content = not again and not any(path == _STANDARD_INPUT for _, path in pairs)
         results = _sent(
@@ -134,31 +134,31 @@ def send(
 
 
 def _check_formats(kinds: list[Format], on_error: str) -> None:
-    """Raises BadParameter where nobody could do with a file as `on_error` says."""
+    """Raises BadParameter where `on_error` cannot apply to a file's format."""
     from bettong.client.message_files import Format
 
     if on_error == "skip" and Format.BINARY in kinds:
         raise typer.BadParameter(
-            "--on-error skip: binary messages are known by their lengths, so nobody knows what is behind a wrong one"
+            "--on-error skip: binary messages are delimited by their lengths, so nothing can be read after a wrong one"
         )
     if on_error == "dead-letter" and set(kinds) != {Format.JSON}:
         raise typer.BadParameter(
-            "--on-error dead-letter: only lines of JSON are sent as they are; of other files leave out what cannot be"
-            " read (--on-error skip)"
+            "--on-error dead-letter: only JSON lines are sent as they are; with other files skip what cannot be read"
+            " (--on-error skip)"
         )
 
 
 def _check_takes_json(sender: Sender) -> None:
-    """Raises BadParameter where lines of JSON would be other messages, or none."""
+    """Raises BadParameter where the source does not read JSON."""
     if not sender.source.takes_json:
         raise typer.BadParameter(
-            f'--on-error dead-letter: source {sender.source.name!r} reads no JSON: give it format="json" in the'
-            " application, or leave out what cannot be read (--on-error skip)"
+            f'--on-error dead-letter: source {sender.source.name!r} does not read JSON: give it format="json" in'
+            " the application, or skip what cannot be read (--on-error skip)"
         )
 
 
-def _complaints(errors: Console) -> Callable[[str], None]:
-    """Prints what is left out, each in a line."""
+def _skip_printer(errors: Console) -> Callable[[str], None]:
+    """A function that prints why a message is skipped, in a line."""
 
     def say(complaint: str) -> None:
         errors.print(f"skipped: {' '.join(complaint.split())}", style="yellow", markup=False, soft_wrap=True)
@@ -169,7 +169,7 @@ def _complaints(errors: Console) -> Callable[[str], None]:
 def _feed(
     sender: Sender, path: Path, kind: Format, frame: int, say: Callable[[str], None] | None
 ) -> FileFeed:
-    """A file or standard input, and its stream."""
+    """The feed of a file, or of standard input, into a stream."""
     from bettong.client.file_feed import FileFeed
     from bettong.client.message_input import InterruptibleInput, Piped
 
@@ -184,9 +184,9 @@ def _feed(
 
 
 def _sent(feeds: list[FileFeed], errors: Console, remedy: str) -> list[tuple[int, float]]:
-    """What `send` of each gives. The first that fails ends the others, and is raised.
+    """The results of all feeds. The first failure ends the others, and is raised.
 
-    `remedy`: how to go on where something is durable.
+    `remedy`: how to resume where some messages are durable.
     """
     from bettong.errors import RefusedError
 
@@ -202,7 +202,7 @@ def _sent(feeds: list[FileFeed], errors: Console, remedy: str) -> list[tuple[int
                     done = wait(sent, _POLL_S, FIRST_EXCEPTION)
             return [each.result() for each in (sent if not done.not_done else done.done)]
         except BaseException as error:
-            for feed in feeds:  # so that no thread goes on, for which the pool would wait
+            for feed in feeds:  # else the pool would wait for their threads
                 feed.abandon()
             _report_skipped(feeds, errors)
             _report_durable(feeds, errors)
@@ -212,7 +212,7 @@ def _sent(feeds: list[FileFeed], errors: Console, remedy: str) -> list[tuple[int
 
 
 def _report_sent(feed: FileFeed, count: int, seconds: float, console: Console, remedy: str) -> None:
-    """How many messages are new, and how many of these the sender could not read."""
+    """Prints how many messages are new, and how many of these the sender could not decode."""
     name = feed.sender.source.name
     if not count and feed.durable_before:
         console.print(
@@ -225,12 +225,12 @@ def _report_sent(feed: FileFeed, count: int, seconds: float, console: Console, r
 
 
 def _name(feed: FileFeed) -> str:
-    """What people call the file."""
+    """The file's name."""
     return feed.file.name
 
 
 def _report_durable(feeds: list[FileFeed], errors: Console) -> None:
-    """How much of each file need not be sent again."""
+    """Prints how much of each file need not be sent again."""
     for each in feeds:
         source, durable = each.sender.source.name, each.sender.acknowledged
         errors.print(
@@ -241,7 +241,7 @@ def _report_durable(feeds: list[FileFeed], errors: Console) -> None:
 
 
 def _report_skipped(feeds: list[FileFeed], errors: Console) -> None:
-    """How much was left out."""
+    """Prints how many messages were skipped."""
     from bettong.client.file_feed import SHOWN_MAX
 
     for each in feeds:
@@ -261,14 +261,14 @@ def _pairs(files: list[str]) -> list[tuple[str, Path]]:
     pairs = [(source, Path(file)) for source, file in zip(files[::2], files[1::2], strict=True)]
     sources = [source for source, _ in pairs]
     if sum(path == _STANDARD_INPUT for _, path in pairs) > 1:
-        raise typer.BadParameter("- is there twice: standard input is read once")
+        raise typer.BadParameter("- is given twice: standard input can be read only once")
     for source, path in pairs:
         if sources.count(source) > 1:
             raise typer.BadParameter(
-                f"source {source!r} is there twice: a stream has one order, so send its files one after the other"
+                f"source {source!r} is given twice: send its files one after the other, which keeps their order"
             )
         if path != _STANDARD_INPUT and not path.is_file():
-            raise typer.BadParameter(f"{str(path)!r}, for source {source!r}, is no file")
+            raise typer.BadParameter(f"{str(path)!r}, for source {source!r}, is not a file")
     return pairs
 
 
@@ -289,7 +289,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _show(feed: FileFeed, progress: Progress, task: TaskID) -> None:
-    """How far it is, and what it waits for. A pipe has no end that one could come nearer to."""
+    """Shows the progress, and what the feed waits for. A pipe has no known length."""
     waits = feed.wait()
     progress.update(
         task,

@@ -1,7 +1,7 @@
-"""`bettong SERVICE`, for each of `bettong.services`: one service, here and now; what containers run.
+"""`bettong SERVICE`, for each of `bettong.services`: runs one service in this process, as containers do.
 
 A service is an entry point of the group `bettong.services`: a function that takes settings (those given as flags)
-and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one a setting, documented there.
+and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one for each setting, documented there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 GROUP = "bettong.services"
-# The stub passes everything on, --help included, to the command that is made when it is needed.
+# The stub passes all arguments, --help included, to the command that is built on demand.
 STUB = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -40,7 +40,7 @@ def run_service(context: typer.Context) -> None:
 
 
 def service_command(name: str) -> Callable[..., None]:
-    """A function with one keyword a setting, which runs the service with those that are given."""
+    """A function with one keyword per setting, which runs the service with those that are given."""
     from bettong.config.reading import settings_class
 
     def command(**flags: object) -> None:
@@ -50,9 +50,9 @@ def service_command(name: str) -> Callable[..., None]:
             without_password(str(flags.get("redis") or ""))
         except ValueError as error:
             raise SettingsError(f"--redis: {error}") from None
-        # What is loaded stays: looked through again and again meanwhile, it took a twentieth of a start's CPU time.
+        # Loaded modules stay alive: collecting garbage meanwhile took a twentieth of a start's CPU time.
         with CollectionPaused():
-            # Rich, which structlog has for tracebacks that are not ours, took another twentieth.
+            # Rich, which structlog imports for tracebacks that we do not use, took another twentieth.
             with hidden("rich"):
                 import structlog  # noqa: F401
             main = found(name).load()
@@ -75,7 +75,7 @@ def found(name: str) -> EntryPoint:
 
 
 def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
-    """A flag: text that the settings check and convert, or on/off for a switch."""
+    """The flag of a setting: text that the settings class validates, or on/off for a switch."""
     from pydantic_core import PydanticUndefined
 
     from bettong.config.service import PREFIX
@@ -86,7 +86,7 @@ def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
     if field.default_factory is not None:
         default = "SERVICE-HOST"
     elif field.default is PydanticUndefined:
-        default = "none, must be given"
+        default = "none, required"
     else:
         default = str(getattr(field.default, "value", field.default))
     help_text = f"{field.description} [dim](default: {default}; env: {PREFIX}{key.upper()})[/dim]"

@@ -1,4 +1,4 @@
-"""`bettong setup`: installs what an application needs to run on this machine, beside the package itself."""
+"""`bettong setup`: installs what an application needs to run on this machine, besides this package."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from bettong.local.prerequisites import MachineFacts, SetupStep
 
-_DRY_RUN = typer.Option("--dry-run", help="Only say what would be done, and how large it is.")
+_DRY_RUN = typer.Option("--dry-run", help="Only print what would be done, and its size.")
 _NO_ARCHIVES = typer.Option(
-    "--no-archives", help="Leave out the class-data archives: a minute now, half of each start later."
+    "--no-archives", help="Leave out the class-data archives: they take a minute, and halve each start."
 )
 _LINE_MAX, _LINES_AFTER_FAILURE = 200, 15
 
@@ -26,8 +26,8 @@ def setup(
 ) -> None:
     """Install what is missing to run applications here: Spark, Kafka, the services, Java, Redis.
 
-    Python packages go into this environment, by pip or uv; Redis comes by apt-get, as root. Interrupted, it goes on
-    where it stopped when it is run again. Nothing is downloaded afterwards: `bettong up` works without a network.
+    Python packages go into this environment, by pip or uv; Redis comes by apt-get, as root. An interrupted setup
+    resumes when it is run again. Nothing is downloaded afterwards: `bettong up` works without a network.
     """
     import os
     import time
@@ -67,7 +67,7 @@ def setup(
 
 
 def _perform(step: SetupStep, facts: MachineFacts, console: Console, shown: Status) -> None:
-    """Does a step, its newest line beside the spinner; of one that fails the last lines stay."""
+    """Performs a step, its newest line beside the spinner; the last lines of a failed step stay."""
     from collections import deque
 
     from rich.markup import escape
@@ -87,4 +87,4 @@ def _perform(step: SetupStep, facts: MachineFacts, console: Console, shown: Stat
         console.print(*map(escape, last), sep="\n")
         if not step.records_archives:
             raise
-        console.print(f"going on without: {escape(str(error))}")
+        console.print(f"continuing without: {escape(str(error))}")

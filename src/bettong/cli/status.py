@@ -1,4 +1,4 @@
-"""`bettong status`: what runs, how far it is, and what went wrong."""
+"""`bettong status`: services, their progress, and what went wrong."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 REDIS = typer.Option(
     metavar="URL",
     callback=without_password_flag,
-    help="Look at a deployment elsewhere: its Redis, by default BETTONG_REDIS. Needs --application too.",
+    help="The Redis of a deployment elsewhere; by default BETTONG_REDIS. Needs --application too.",
 )
 APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
 KAFKA = typer.Option(
     metavar="HOST:PORT",
-    help="Its Kafka, by default BETTONG_KAFKA; without it, lag is what the processor says.",
+    help="Its Kafka, by default BETTONG_KAFKA; without it, lag is as the processor reports it.",
 )
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
 _ACCOUNTS = typer.Option(
-    "--accounts", help="Show what has become of the messages of each computation: is anything lost?"
+    "--accounts", help="Show what became of the messages of each computation: is anything lost?"
 )
 _LATENCY = typer.Option(
     "--latency", help="Show the parts of the latency of each sink: where do results spend their time?"
 )
 _COMPUTATIONS = typer.Option(
     "--computations",
-    help="Show how busy each computation is and what a frame takes there: where does the time go?",
+    help="Show how busy each computation is and how long a frame takes there: where does the time go?",
 )
 _WATERMARKS = typer.Option(
     "--watermarks",
@@ -58,13 +58,13 @@ _WATERMARKS = typer.Option(
 )
 _QUEUES = typer.Option(
     "--queues",
-    help="Show what waits where, who holds up whom, and the clients and subscribers that have it worst.",
+    help="Show the queues of all services, what holds them up, and the slowest clients and subscribers.",
 )
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
 _NAMED_MAX = 4
-# Of a key in a table.
+# Characters of a key that a table shows.
 _KEY_CHARACTERS_MAX = 24
 _COLOURS = {
     "running": "green",
@@ -89,7 +89,7 @@ def status(
     queues: Annotated[bool, _QUEUES] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
+    """Show services, partitions, dead letters and latency. Exit code 0: all of it works; 7: something does not."""
     from rich.console import Console
 
     from bettong.inspection.services import RUNNING
@@ -129,7 +129,7 @@ def status(
 
 
 def elsewhere(redis: str | None, application: str | None) -> str | None:
-    """The application that flags name elsewhere; None: the suite of a folder. SettingsError for half of it."""
+    """The application elsewhere that flags name; None: the suite of a folder. Raises SettingsError."""
     from bettong.errors import SettingsError
 
     if redis is None and application is None:
@@ -169,8 +169,8 @@ def show(
     watermarks: bool = False,
     queues: bool = False,
 ) -> None:
-    """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation; `latency`: of
-    its parts; `watermarks`: of open windows; `queues`: what waits where.
+    """Prints the tables. `each`: every partition; `accounts`, `computations`: every computation; `latency`: its parts;
+    `watermarks`: open windows; `queues`: the queues of services.
     """
     from rich.markup import escape
 
@@ -180,7 +180,7 @@ def show(
         print_fitting(console, stages_table(found.stages))
     if found.partitions and each:
         print_fitting(console, partitions_table(found.partitions, time.time_ns()))
-    if "redis" not in found.away:  # else nothing is known of these
+    if "redis" not in found.away:  # these are read from Redis
         if each and MeasureKind.HOT_KEYS in found.not_measured:
             console.print(MeasureKind.HOT_KEYS.is_off)
         if accounts:
@@ -203,7 +203,7 @@ def show(
 
 
 def services_table(rows: list[ServiceRow], now_s: float) -> Table:
-    """State, since when, process and what each waits for."""
+    """Each service's state and its age, its process, and what it waits for."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -224,7 +224,7 @@ def services_table(rows: list[ServiceRow], now_s: float) -> Table:
 
 
 def stages_table(found: list[StageSummary]) -> Table:
-    """How far the partitions of each stage are."""
+    """The progress of each stage's partitions."""
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False)
@@ -247,10 +247,10 @@ def stages_table(found: list[StageSummary]) -> Table:
 
 
 def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
-    """How far each partition is, and how fast; what its schedule does not measure stays empty.
+    """Each partition's progress and rates; what its schedule does not measure stays empty.
 
-    Where one goes by event time: how far its watermark is behind `now_ns`, and the origin that has come least far. And
-    the key that has most of its messages.
+    With event time also: how far the watermark is behind `now_ns`, and the origin that holds it back. And the key that
+    has most of the messages.
     """
     from rich.table import Table
 
@@ -274,7 +274,9 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
     for row in found:
         before, after = (row.offset, row.snapshot_offset, row.lag), (row.messages, row.messages_per_s)
         times = (row.p50_ms, row.p99_ms)
-        still = ("nobody" if row.stalled_s == math.inf else duration(row.stalled_s)) if row.stalled_s else ""
+        still = (
+            ("no owner" if row.stalled_s == math.inf else duration(row.stalled_s)) if row.stalled_s else ""
+        )
         table.add_row(
             f"{row.stage}/{row.partition}",
             *(f"{count:,.0f}" if count is not None else "" for count in before),
@@ -325,7 +327,7 @@ def summary(found: Overview) -> list[str]:
 
 
 def complaints(found: Overview) -> list[str]:
-    """What somebody may want to do something about, in a line each."""
+    """Problems that an operator may want to act on, in a line each."""
     from rich.markup import escape
 
     lines = []
@@ -338,15 +340,15 @@ def complaints(found: Overview) -> list[str]:
     if found.left_out:
         shown = "; ".join(found.left_out[:_NAMED_MAX]) + ("; ..." if len(found.left_out) > _NAMED_MAX else "")
         lines.append(
-            f"[yellow]{len(found.left_out)} partitions left out of late what killed workers[/yellow]: {escape(shown)}"
+            f"[yellow]{len(found.left_out)} partitions recently skipped what killed workers[/yellow]: {escape(shown)}"
         )
     if found.references:
-        lines.append(f"[red]reference tables are as they were[/red]: {escape('; '.join(found.references))}")
+        lines.append(f"[red]reference tables are out of date[/red]: {escape('; '.join(found.references))}")
     if found.shared:
         first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
         lines.append(
-            f"[yellow]{len(found.shared)} partitions are folded on CPUs that are shared[/yellow]: {escape(first)};"
-            " their workers were promised CPUs of their own"
+            f"[yellow]{len(found.shared)} partitions are folded on shared CPUs[/yellow]: {escape(first)};"
+            " their workers should have CPUs of their own"
         )
     return lines
 
@@ -360,12 +362,12 @@ def stalled(rows: list[PartitionRow]) -> list[str]:
     still = [row for row in rows if stands_still(row)]
     lines = [
         f"[red]{escape(f'{row.stage}/{row.partition}')} stands still at offset {row.offset:,}"
-        + (", nobody folds it" if row.stalled_s == math.inf else f" for {duration(row.stalled_s or 0.0)}")
+        + (", no worker folds it" if row.stalled_s == math.inf else f" for {duration(row.stalled_s or 0.0)}")
         + f": {row.lag:,} records wait[/red]"
         for row in still[:_NAMED_MAX]
     ]
     if len(still) > _NAMED_MAX:
-        lines.append(f"[red]{len(still) - _NAMED_MAX} partitions more stand still[/red] (--partitions)")
+        lines.append(f"[red]{len(still) - _NAMED_MAX} more partitions stand still[/red] (--partitions)")
     return lines
 
 

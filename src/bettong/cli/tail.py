@@ -16,8 +16,8 @@ _SINK = typer.Argument(
     metavar="SINK", help="The sink to read; `dead-letters` for what could not be processed."
 )
 _RECEIVER = typer.Option(metavar="HOST:PORT", help="The receiver; by default that of the suite in --dir.")
-_START = typer.Option("--from", help="Where to begin: with the oldest result there is, or the next one.")
-_COUNT = typer.Option(min=1, metavar="N", help="End after so many messages; by default never.")
+_START = typer.Option("--from", help="Begin with the oldest result, or with the next new one.")
+_COUNT = typer.Option(min=1, metavar="N", help="End after N messages; by default never.")
 
 
 def tail(
@@ -41,7 +41,7 @@ def tail(
                 for message in messages:
                     sys.stdout.write(shown(message) + "\n")
                 sys.stdout.flush()
-            except BrokenPipeError:  # who reads has seen enough: `bettong tail SINK | head`
+            except BrokenPipeError:  # the reader has ended: `bettong tail SINK | head`
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return
             if left is not None:

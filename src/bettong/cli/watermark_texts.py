@@ -1,4 +1,4 @@
-"""What `bettong status --watermarks` says: which windows are open, and what holds each of them open."""
+"""Texts of `bettong status --watermarks`: which windows are open, and what holds each of them open."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NS = 1_000_000_000
 
 
 def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) -> None:
-    """Prints how far the inputs of stages are in event time, and the oldest windows that are open."""
+    """Prints the watermarks of the stages' inputs, and the oldest open windows."""
     from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
 
     inputs = input_watermarks(found, now_ns)
     if not inputs:
-        console.print("nothing goes by event time here, as far as partitions say")
+        console.print("no partition reports event time")
         return
     print_fitting(console, watermarks_table(inputs, now_ns))
     windows = open_windows(found, now_ns, WINDOWS_MAX + 1)
@@ -41,7 +41,7 @@ def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) ->
 
 
 def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:
-    """A row each input of a stage: how far event time is, and who has come least far, since when. Times are UTC."""
+    """A row for each input of a stage: its event time, and the origin that holds it back, since when. Times are UTC."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -115,7 +115,7 @@ def _held(hold: Hold, window: OpenWindow, now_ns: int) -> str:
         f"{hold.waiting_records:,} records of its log are not folded yet" if hold.waiting_records else ""
     )
     if hold.waits_for is WaitsFor.RECORDS:
-        return f"{waiting}; behind in what is folded: {_origin(own)}" if own is not None else waiting
+        return f"{waiting}; its slowest input: {_origin(own)}" if own is not None else waiting
     return "; ".join(filter(None, (_holder(hold, window, now_ns), waiting)))
 
 
@@ -123,11 +123,13 @@ def _holder(hold: Hold, window: OpenWindow, now_ns: int) -> str:
     own = hold.input
     if own is None:
         if hold.waits_for is WaitsFor.CLOCK and window.short_s is not None:
-            return f"no origin is live, so it goes on with the clock and closes in {_seconds(window.short_s)}"
-        return "no message has come yet"
+            return f"no origin is live, so it follows the clock and closes in {_seconds(window.short_s)}"
+        return "no message has arrived yet"
     if hold.waits_for is WaitsFor.PARTITION:
-        more = f", as do {own.awaited - 1} partitions more" if own.awaited > 1 else ""
-        return f"{_origin(own)} has said nothing yet{more}; it is waited for until it does, or is idle"
+        more = f", nor have {own.awaited - 1} more partitions" if own.awaited > 1 else ""
+        return (
+            f"{_origin(own)} has reported no event time yet{more}; it is waited for until it does, or is idle"
+        )
     if hold.waits_for is WaitsFor.EVENT_TIME:
         return f"{_origin(own)} has sent no event time yet{_idle(own, now_ns)}"
     since_ns = own.since_ns or 0

@@ -1,5 +1,5 @@
-"""A release of the chart on a Kubernetes cluster: seen, scaled, restarted, read. What `bettong k8s` does.
+"""Inspects, scales and restarts a release of the chart on a Kubernetes cluster, and reads its logs: `bettong k8s`.
 
-`api` alone speaks with an API server, and gives its objects as the JSON that they are. Everything else decides on
-such objects and is pure, but for `acting`, which does to a cluster what was decided, and `trial`, which runs helm.
+Only `api` calls an API server; it returns objects as JSON. The other modules are pure functions of such objects, except
+`acting` and `following`, which make the calls, and `helm`, `own_release` and `trial`, which install releases.
 """

@@ -1,4 +1,4 @@
-"""What is done to a release: looked at, scaled, restarted, followed. Everything by way of `api`."""
+"""Operations on a release, by way of `api`: inspect, scale, restart, read logs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bettong.cluster.log_lines import Line, lines_of, merged
 from bettong.cluster.objects import COMPONENT, RELEASE, Object, chosen, component_of, name_of, of_release
 from bettong.cluster.pods import warnings
 
-POLL_S = 0.5  # between two polls of what goes on
-_LAG_S_MAX = 60.0  # the driver's command loads the application the first time
-_ASKED = ("bettong", "health", "--memory", "/tmp/k8s-status.json", "--stalled-s", "1e9")  # noqa: S108 - the pod's own
+POLL_S = 0.5  # between two polls of a cluster's state
+_LAG_S_MAX = 60.0  # the first time, the command in the driver's pod has to load the application
+_HEALTH = ("bettong", "health", "--memory", "/tmp/k8s-status.json", "--stalled-s", "1e9")  # noqa: S108 - in the pod
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A release as it is now."""
+    """The current state of a release."""
 
     release: str
     workloads: list[Object]
@@ -28,23 +28,23 @@ class Deployed:
     events: list[Object]
 
     def of(self, component: str) -> Object | None:
-        """The workload of a component."""
+        """The workload of a component; None without one."""
         return next((each for each in self.workloads if component_of(each) == component), None)
 
     def warnings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """The problems of the release, one line each."""
         return warnings(self.pods, self.events, [name_of(each) for each in self.workloads])
 
 
 def found(cluster: Cluster, release: str | None) -> tuple[str, list[Object]]:
-    """The release that is meant, and its StatefulSets."""
+    """The name of the chosen release, and its StatefulSets."""
     sets = cluster.list("statefulsets", labels=COMPONENT)
     name = chosen(release, sets, cluster.namespace)
     return name, of_release(sets, name)
 
 
 def deployed(cluster: Cluster, release: str | None, *, deployments: bool = True) -> Deployed:
-    """All that there is of a release."""
+    """The current state of the chosen release."""
     name, sets = found(cluster, release)
     others = cluster.list("deployments", labels=f"{RELEASE}={name}") if deployments else []
     return Deployed(
@@ -63,17 +63,17 @@ def workers_of(cluster: Cluster, sets: list[Object]) -> tuple[Object, counts.Wor
 
 
 def lag(cluster: Cluster, pods: list[Object]) -> str:
-    """What the driver says of records folded and waiting, asked in its pod."""
+    """The driver's report of processed and waiting records, from a command run in its pod."""
     for pod in pods:
         if component_of(pod) == "driver" and pod["status"].get("phase") == "Running":
-            return cluster.run(name_of(pod), "driver", _ASKED, seconds_max=_LAG_S_MAX).strip()
-    return "no driver runs that could be asked"
+            return cluster.run(name_of(pod), "driver", _HEALTH, seconds_max=_LAG_S_MAX).strip()
+    return "no driver is running: its lag is unknown"
 
 
 def scalable(cluster: Cluster, release: str | None, count: int | None) -> counts.Workers:
-    """The workers, whose count may be set: to this one, or with None to another one.
+    """The workers, after checking that their count may be set to `count`; None: that it may be set at all.
 
-    Raises ClusterError when it must not be set.
+    Raises ClusterError when it may not.
     """
     _, sets = found(cluster, release)
     each, now = workers_of(cluster, sets)
@@ -82,7 +82,7 @@ def scalable(cluster: Cluster, release: str | None, count: int | None) -> counts
 
 
 def scale(cluster: Cluster, release: str | None, count: int) -> counts.Workers:
-    """Sets the count of workers, and returns how they were before. Raises ClusterError when it must not be set."""
+    """Sets the count of workers, and returns their previous state. Raises ClusterError when it may not be set."""
     before = scalable(cluster, release, count)
     cluster.patch("statefulsets", before.name, {"spec": {"replicas": count}}, subresource="scale")
     return before
@@ -97,7 +97,7 @@ def awaited(
     on_progress: Callable[[rolling.RolloutProgress], None],
     deployments: bool = True,
 ) -> bool:
-    """Whether a workload has all its pods, new and ready, within so many seconds. `on_progress` gets the state."""
+    """Waits until all pods of a workload are updated and ready; False after `seconds_max`. Calls `on_progress`."""
     deadline = time.monotonic() + seconds_max
     while True:
         sets = cluster.list("statefulsets", labels=f"{RELEASE}={release}")
@@ -111,7 +111,7 @@ def awaited(
 
 
 def restart(cluster: Cluster, workload: Object) -> None:
-    """Makes all pods of a workload new, by its own rules."""
+    """Restarts all pods of a workload, by its update strategy."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     cluster.patch(rolling.resource_of(workload), name_of(workload), rolling.restart(at))
 
@@ -119,7 +119,7 @@ def restart(cluster: Cluster, workload: Object) -> None:
 def containers(
     pods: list[Object], component: str | None, *, restarted: bool = False
 ) -> list[tuple[str, str]]:
-    """(pod, container) of all that have begun, or were started again, of one component or all."""
+    """(pod, container) of all started containers, or all restarted ones, of one component or all."""
     return [
         (name_of(pod), each["name"])
         for pod in pods
@@ -133,7 +133,7 @@ def containers(
 def logs(
     cluster: Cluster, found: list[tuple[str, str]], *, since_s: int | None, previous: bool
 ) -> Iterator[Line]:
-    """All logs up to now, as one."""
+    """All logs up to now, merged by time."""
     return merged(
         [
             lines_of(pod, cluster.log_lines(pod, container, since_s=since_s, follow=False, previous=previous))

@@ -1,6 +1,6 @@
-"""Calls to an API server, as the kubeconfig says, in one namespace. The only module that knows the client `kubernetes`.
+"""Calls the API server of the kubeconfig, in one namespace. The only module that imports the client `kubernetes`.
 
-Objects are JSON, as the server gives them. What it refuses becomes ClusterError, which names what a Role lacks.
+Objects are JSON, as the server returns them. A refusal becomes a ClusterError, which names the missing permission.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from bettong.errors import ClusterError, ClusterUnavailableError
 
 CONNECT_S_MAX = 10.0
 ANSWER_S_MAX = 30.0
-# Of a stream that follows: quiet pods say nothing for long, and a connection that is dead is noticed by then.
+# For a log that is followed: pods may log nothing for long; a dead connection is noticed after this time.
 QUIET_S_MAX = 300.0
-# The channel on which a Status says how a command ended: k8s.io/apimachinery/pkg/util/remotecommand.
-_ENDING = 3
-_LIST_MAX = 500  # objects a page
+# The channel with the Status of a command that has ended: k8s.io/apimachinery/pkg/util/remotecommand.
+_STATUS_CHANNEL = 3
+_LIST_MAX = 500  # objects per page
 _GROUPS = {
     "pods": "/api/v1",
     "events": "/api/v1",
@@ -46,7 +46,7 @@ _FORBIDDEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PodUsage:
-    """What all containers of a pod use together, over the last seconds."""
+    """Recent usage of all containers of a pod together."""
 
     component: str
     cores: float
@@ -54,30 +54,30 @@ class PodUsage:
 
 
 class PodConnection(Protocol):
-    """What is used of a socket."""
+    """The part of the socket interface that callers use."""
 
     def recv(self, size: int, /) -> bytes:
-        """Blocks; empty at its end."""
+        """Blocks until data arrives; empty at the end of the stream."""
 
     def sendall(self, data: bytes, /) -> None:
-        """Blocks until all is taken."""
+        """Blocks until all data is accepted."""
 
     def shutdown(self, how: int, /) -> None:
-        """Ends it in a direction, or both."""
+        """Shuts down one direction, or both."""
 
     def close(self) -> None:
-        """Gives it back."""
+        """Closes the connection."""
 
 
 class Cluster:
-    """A context manager. Not for several threads but for `log_lines`.
+    """A connection to a cluster; a context manager. Only `log_lines` may be called from several threads.
 
-    `context`: that of the kubeconfig, also where it is the current one; None in a pod.
+    `context`: the name of the kubeconfig's context in use; None in a pod.
     """
 
     def __init__(self, *, context: str | None = None, namespace: str | None = None) -> None:
-        """Reads the kubeconfig, or what a pod is given. Raises ClusterError where there is neither."""
-        self._client, self.context, default_namespace = _connected(context)
+        """Reads the kubeconfig, or a pod's service account. Raises ClusterError if there is neither."""
+        self._client, self.context, default_namespace = _connect(context)
         self.namespace = namespace or default_namespace or "default"
 
     def __enter__(self) -> Self:
@@ -89,7 +89,7 @@ class Cluster:
         self._client.close()
 
     def list(self, resource: str, *, labels: str = "", fields: str = "") -> list[Object]:
-        """All objects of a kind that selectors of labels and fields select."""
+        """All objects of a resource that match the label and field selectors."""
         found: list[Object] = []
         more = ""
         while True:
@@ -105,16 +105,16 @@ class Cluster:
                 return found
 
     def get(self, resource: str, name: str) -> Object:
-        """One object. Raises ClusterError when it is not there."""
+        """One object. Raises ClusterError if it does not exist."""
         return self._json("GET", self._path(resource, name))
 
     def patch(self, resource: str, name: str, change: Object, *, subresource: str = "") -> Object:
-        """Merges a change into an object: RFC 7396."""
+        """Applies a JSON merge patch (RFC 7396) to an object."""
         path = self._path(resource, name) + (f"/{subresource}" if subresource else "")
         return self._json("PATCH", path, body=change)
 
     def make_namespace(self, body: Object) -> bool:
-        """Makes the namespace of these calls; False when it is there."""
+        """Creates this namespace; False if it exists already."""
         try:
             self._json("POST", "/api/v1/namespaces", body=body)
         except _ExistsError:
@@ -122,11 +122,11 @@ class Cluster:
         return True
 
     def read_namespace(self) -> Object:
-        """The namespace of these calls."""
+        """This namespace as an object."""
         return self._json("GET", f"/api/v1/namespaces/{self.namespace}")
 
     def has_namespace(self) -> bool:
-        """Whether the namespace of these calls is there, if only to be removed."""
+        """Whether this namespace exists, even if it is being deleted."""
         try:
             self.read_namespace()
         except _MissingError:
@@ -134,27 +134,27 @@ class Cluster:
         return True
 
     def drop_namespace(self) -> None:
-        """Has the namespace and all that is in it removed, which goes on after the call."""
+        """Starts to delete this namespace and everything in it; does not wait."""
         self._json("DELETE", f"/api/v1/namespaces/{self.namespace}")
 
     def read_node(self, name: str) -> Object:
-        """A node."""
+        """A node as an object."""
         return self._json("GET", f"/api/v1/nodes/{name}")
 
     def version(self) -> str:
-        """Of the API server: v1.37.1."""
+        """The version of the API server, such as v1.37.1."""
         return str(self._json("GET", "/version")["gitVersion"])
 
     def usages(self, labels: str) -> Sequence[PodUsage]:
-        """What pods use: https://github.com/kubernetes/metrics. Raises ClusterError where nobody serves it."""
+        """The usage of pods: https://github.com/kubernetes/metrics. Raises ClusterError without a metrics server."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
         found = self._json("GET", path, {"labelSelector": labels})["items"]
-        return [PodUsage(component_of(each), _used(each, "cpu"), _used(each, "memory")) for each in found]
+        return [PodUsage(component_of(each), _usage(each, "cpu"), _usage(each, "memory")) for each in found]
 
     def log_lines(
         self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
     ) -> Iterator[str]:
-        """Lines of a container's log, each with its time in front. With `follow` blocks until the container ends."""
+        """Lines of a container's log, each preceded by its time. With `follow`, blocks until the container ends."""
         query = {
             "container": container,
             "timestamps": "true",
@@ -169,7 +169,7 @@ class Cluster:
                 *lines, left = (left + piece).split(b"\n")
                 yield from (line.decode(errors="replace") for line in lines)
         except urllib3.exceptions.ReadTimeoutError:
-            pass  # quiet for long: the follower asks again
+            pass  # no output for long: the follower reconnects
         except urllib3.exceptions.HTTPError as error:
             raise ClusterError(f"the log of {pod} broke off: {error}") from error
         finally:
@@ -178,7 +178,7 @@ class Cluster:
             yield left.decode(errors="replace")
 
     def run(self, pod: str, container: str, command: Sequence[str], *, seconds_max: float) -> str:
-        """Runs a command in a container and returns what it prints; raises ClusterError when it fails."""
+        """Runs a command in a container and returns its output. Raises ClusterError when it fails."""
         pods = client.CoreV1Api(self._client)
         try:
             call = stream.stream(
@@ -195,22 +195,22 @@ class Cluster:
             )
             with closing(call):
                 call.run_forever(timeout=seconds_max)
-                ending = json.loads(call.read_channel(_ENDING) or "{}")
-                said = call.read_all()
+                ending = json.loads(call.read_channel(_STATUS_CHANNEL) or "{}")
+                output = call.read_all()
         except client.ApiException as error:
             raise ClusterError(
                 f"no command can be run in {pod}:"
-                f" {_explained(str(error.reason), self.namespace, upgrades='pods/exec')}"
+                f" {_explain(str(error.reason), self.namespace, upgrades='pods/exec')}"
             ) from error
         if ending.get("status") != "Success":
             why = ending.get("message") or f"no end within {seconds_max:g} s"
             raise ClusterError(
-                f"{' '.join(command[:2])} in {pod}: {why}; it said: {said.strip() or 'nothing'}"
+                f"{' '.join(command[:2])} in {pod}: {why}; it said: {output.strip() or 'nothing'}"
             )
-        return str(said)
+        return str(output)
 
     def forward(self, pod: str, port: int) -> PodConnection:
-        """A connection to a port of a pod, through the API server. Raises ClusterError where it is refused."""
+        """A connection to a port of a pod, through the API server. Raises ClusterError when it is refused."""
         pods = client.CoreV1Api(self._client)
         try:
             found: PodConnection = stream.portforward(
@@ -219,7 +219,7 @@ class Cluster:
         except client.ApiException as error:
             raise ClusterError(
                 f"no connection to port {port} of {pod}:"
-                f" {_explained(str(error.reason), self.namespace, upgrades='pods/portforward')}"
+                f" {_explain(str(error.reason), self.namespace, upgrades='pods/portforward')}"
             ) from error
         return found
 
@@ -262,49 +262,49 @@ class Cluster:
                 f"no answer from the cluster at {host}: {_reason(error)}"
             ) from error
         if answer.status >= 300:
-            raise self._refused(answer.status, answer.read().decode(errors="replace"))
+            raise self._refusal(answer.status, answer.read().decode(errors="replace"))
         return answer.response
 
-    def _refused(self, status: int, text: str) -> ClusterError:
+    def _refusal(self, status: int, text: str) -> ClusterError:
         try:
             message = str(json.loads(text)["message"])
         except (ValueError, KeyError, TypeError):
             message = text or f"HTTP {status}"
         if status == 401:
             return ClusterError(
-                "the cluster does not know you (401): log in again, or name another context; your token may be over"
+                "the cluster rejects your credentials (401): they may have expired; log in again or use another context"
             )
         if status == 404:
             return _MissingError(message)
         if status == 409:
             return _ExistsError(message)
-        return ClusterError(_explained(message, self.namespace))
+        return ClusterError(_explain(message, self.namespace))
 
 
 class _ExistsError(ClusterError):
-    """An object of that name is there."""
+    """An object of that name exists already."""
 
 
 class _MissingError(ClusterError):
     """There is no such object, or no such API."""
 
 
-def _used(pod: Object, kind: str) -> float:
+def _usage(pod: Object, kind: str) -> float:
     return float(sum(parse_quantity(each["usage"][kind]) for each in pod["containers"]))
 
 
-def _explained(message: str, namespace: str, *, upgrades: str = "") -> str:
-    """A refusal, with what a Role would have to allow. `upgrades`: the resource of a call that is upgraded."""
-    # Where a connection is refused, the answer stands in the client's words with its quotes escaped.
+def _explain(message: str, namespace: str, *, upgrades: str = "") -> str:
+    """Adds the missing permission to a refusal. `upgrades`: the resource of a call that upgrades its connection."""
+    # When an upgrade is refused, the client quotes the server's answer with its quotes escaped.
     if found := _FORBIDDEN.search(message.replace("\\", "")):
-        return _lacking(namespace, **found.groupdict())
+        return _missing_permission(namespace, **found.groupdict())
     if "Handshake status 403" in message:
-        # The check of an upgraded connection says no more: pkg/registry/core/pod/rest/subresources.go.
-        return _lacking(namespace, "yours", "create", upgrades, "")
+        # The server gives no details for an upgraded connection: pkg/registry/core/pod/rest/subresources.go.
+        return _missing_permission(namespace, "yours", "create", upgrades, "")
     return message
 
 
-def _lacking(namespace: str, user: str, verb: str, resource: str, group: str) -> str:
+def _missing_permission(namespace: str, user: str, verb: str, resource: str, group: str) -> str:
     return (
         f"not allowed in namespace {namespace}: a Role of {user} must allow apiGroups [{group!r}],"
         f" resources [{resource!r}], verbs [{verb!r}]; docs/kubernetes-roles.md lists what each command needs"
@@ -312,14 +312,14 @@ def _lacking(namespace: str, user: str, verb: str, resource: str, group: str) ->
 
 
 def _reason(error: Exception) -> str:
-    """The innermost cause that urllib3 knows."""
+    """The innermost cause of an urllib3 error."""
     cause = getattr(error, "reason", None)
     return _reason(cause) if isinstance(cause, Exception) else str(cause or error)
 
 
-def _connected(context: str | None) -> tuple[client.ApiClient, str | None, str | None]:
-    """A client, the context that it is of, and the namespace that this names."""
-    # Read now: the package remembers what the variable was when it was first imported.
+def _connect(context: str | None) -> tuple[client.ApiClient, str | None, str | None]:
+    """A client, the name of its context, and the default namespace of that."""
+    # Read here, because the package keeps the value from when it was first imported.
     files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     there = any(Path(file).is_file() for file in files.split(os.pathsep))
     try:
@@ -343,6 +343,6 @@ def _connected(context: str | None) -> tuple[client.ApiClient, str | None, str |
 
 
 def _own_namespace() -> str | None:
-    """That of the pod that this runs in."""
+    """The namespace of the pod in which this process runs; None outside a pod."""
     file = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
     return file.read_text().strip() if file.is_file() else None

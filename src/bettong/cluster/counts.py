@@ -1,4 +1,4 @@
-"""How many workers there are, may be, and shall be: pure."""
+"""The current, the desired and the permitted number of workers. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTITIONS = 16  # the default of settings.partitions
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The workers of a release. `slots`: tasks at a time, of each."""
+    """The workers of a release. `slots`: concurrent tasks per worker."""
 
     name: str
     wanted: int
@@ -22,27 +22,25 @@ class Workers:
     partitions: int
 
     def line(self) -> str:
-        """How they stand, in one line."""
+        """Describes the workers in one line."""
         text = f"workers: {self.live} of {self.wanted} live, {self._slots(self.live)}"
-        return f"{text}: nothing is folded" if not self.live else text
+        return f"{text}: nothing is processed" if not self.live else text
 
     def change_lines(self, count: int) -> list[str]:
-        """What another count changes, a line each."""
+        """Describes the effects of another count, one line each."""
         lines = [f"{self.name}: {self.wanted} -> {count} workers, {self._slots(count)}"]
         if count == 0:
-            lines.append("nothing is folded until there are workers again; what comes in waits in Kafka")
+            lines.append("nothing is processed until there are workers again; new records wait in Kafka")
         return lines
 
     def _slots(self, count: int) -> str:
         total = count * self.slots
         text = f"{total} slots for {self.partitions} partitions a stage"
-        return (
-            f"{text}: {total - self.partitions} slots find nothing to do" if total > self.partitions else text
-        )
+        return f"{text}: {total - self.partitions} slots are idle" if total > self.partitions else text
 
 
 def workers(stateful_set: Object, settings: Mapping[str, str]) -> Workers:
-    """What the StatefulSet and the ConfigMap of settings say."""
+    """Reads the workers from their StatefulSet and the ConfigMap with the settings."""
     (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
     words = [str(each) for each in container.get("args", [])]
     slots = words[words.index("--cores") + 1] if "--cores" in words else "1"
@@ -56,7 +54,7 @@ def workers(stateful_set: Object, settings: Mapping[str, str]) -> Workers:
 
 
 def settings_map(stateful_set: Object) -> str:
-    """The name of the ConfigMap that the driver's container gets its settings from."""
+    """The name of the ConfigMap from which the StatefulSet's container gets its settings."""
     (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
     for source in container.get("envFrom", []):
         if "configMapRef" in source:
@@ -65,7 +63,7 @@ def settings_map(stateful_set: Object) -> str:
 
 
 def refuse(stateful_set: Object, found: Workers, count: int, scalers: Iterable[Object]) -> None:
-    """Raises ClusterError when a count must not, or would not, be set."""
+    """Raises ClusterError when setting this count is not allowed, or would be undone."""
     for scaler in scalers:
         target = scaler["spec"]["scaleTargetRef"]
         if (target["kind"], target["name"]) == ("StatefulSet", found.name):

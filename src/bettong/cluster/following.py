@@ -1,4 +1,4 @@
-"""Logs of all pods of a release while they are written: a thread a container, and one reader."""
+"""Follows the logs of all pods of a release: one thread per container, and one reader."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bettong.cluster.log_lines import Line, lines_of
 from bettong.cluster.objects import RELEASE
 from bettong.errors import ClusterError
 
-_NEW_PODS_S = 2.0  # between two checks whether there are new pods
-_SETTLE_S = 0.3  # a line waits so long for earlier ones of other pods
-_LINES_MAX = 10_000  # read and not yet printed; more waits in the pods' logs
+_NEW_PODS_S = 2.0  # between two checks for new pods
+_SETTLE_S = 0.3  # how long a line waits for earlier lines of other pods
+_LINES_MAX = 10_000  # lines read and not yet printed; others wait in the pods' logs
 
 
 class Follower:
-    """Follows all containers of a release, those that come later too, until it is closed."""
+    """Follows all containers of a release, including later ones, until the process ends."""
 
     def __init__(self, cluster: Cluster, release: str, component: str | None, since_s: int | None) -> None:
         self._cluster, self._release, self._component = cluster, release, component
@@ -32,7 +32,7 @@ class Follower:
         self._fault: ClusterError | None = None
 
     def lines(self) -> Iterator[Line]:
-        """Lines in the order of their times, as far as they come within 0.3 s. Ends with an error alone."""
+        """Lines ordered by time, if they arrive within 0.3 s. Ends only with an error."""
         waiting: list[tuple[Line, float]] = []
         checked_s = 0.0
         while True:
@@ -58,7 +58,7 @@ class Follower:
             thread.start()
 
     def _follow(self, pod: str, container: str) -> None:
-        """Until the container ends. One that was followed before goes on after its last line."""
+        """Reads until the container ends. A container that was followed before resumes after its last line."""
         last_ns = self._read_ns.get((pod, container), 0)
         since_s = self._since_s if not last_ns else max(1, int(time.time() - last_ns / 1e9) + 1)
         try:

@@ -1,4 +1,4 @@
-"""The program `helm`, and the chart that it installs."""
+"""Runs the program `helm`, and finds the chart that it installs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
 
 
 def chart_of(given: Path | None, *, named_by: str = "--chart FOLDER") -> Path:
-    """The folder of the chart. Raises ClusterError when there is none. `named_by`: how it is given."""
+    """The folder of the chart. Raises ClusterError when there is none. `named_by`: the option that names it."""
     chart = given or _HERE
     if not small_values(chart).is_file():
         raise ClusterError(f"no chart in {chart}: give {named_by}, that of deploy/helm/bettong")
@@ -24,20 +24,20 @@ def chart_of(given: Path | None, *, named_by: str = "--chart FOLDER") -> Path:
 
 
 def small_values(chart: Path) -> Path:
-    """The chart's own values for trying out: all is bundled, small, and nothing is kept."""
+    """The chart's values file for trials: small, with bundled Kafka and Redis, without persistence."""
     return chart / _SMALL
 
 
 def image_values(images: str) -> dict[str, str]:
-    """The value `image` for FOLDER:TAG of the three images; without a tag the chart's."""
+    """The value `image` for FOLDER:TAG of the three images; without a tag, the chart's tag."""
     folder, _, tag = images.rpartition(":")
-    if not folder or "/" in tag:  # what follows the last colon is a port, or there is none
+    if not folder or "/" in tag:  # no colon, or the last one precedes a port
         folder, tag = images, ""
     return {"repository": folder, "tag": tag}
 
 
 def helm_program() -> str:
-    """Its path. Raises ClusterError when it is not installed."""
+    """The path of helm. Raises ClusterError when it is not installed."""
     program = shutil.which("helm")
     if program is None:
         raise ClusterError("helm is not on the PATH: it installs the chart; install helm 4 or 3")
@@ -45,7 +45,7 @@ def helm_program() -> str:
 
 
 def call_helm(words: Sequence[str], *, context: str | None, given: str = "") -> None:
-    """Runs helm and blocks until it ends. `given`: for its standard input. Raises ClusterError with what it said."""
+    """Runs helm and waits for it. `given`: its standard input. Raises ClusterError with its error output."""
     chosen = ["--kube-context", context] if context is not None else []
     try:
         done = subprocess.run(
@@ -56,7 +56,7 @@ def call_helm(words: Sequence[str], *, context: str | None, given: str = "") -> 
             check=False,
             timeout=_CALL_S_MAX,
             env=dict(os.environ),
-            start_new_session=True,  # a Ctrl-C is ours: what helm has begun it ends
+            start_new_session=True,  # Ctrl-C must not interrupt helm halfway
         )
     except subprocess.TimeoutExpired:
         raise ClusterError(f"helm {words[0]} did not end within {_CALL_S_MAX:g} s") from None

@@ -1,4 +1,4 @@
-"""Lines of many logs as one, by time. Pure."""
+"""Merges the lines of many logs by time. Pure."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Line:
 
 
 def parsed(pod: str, line: str, before_ns: int) -> Line:
-    """A line with its time in front; one without a time is of the moment of the line before it."""
+    """Parses a line that begins with its time; a line without one gets the time of the line before, `before_ns`."""
     time, _, text = line.partition(" ")
     at_ns = nanoseconds(time)
     return Line(before_ns, pod, line) if at_ns is None else Line(at_ns, pod, text)
 
 
 def lines_of(pod: str, raw: Iterable[str]) -> Iterator[Line]:
-    """The lines of one log, which never go back in time."""
+    """The parsed lines of one log, with times that never decrease."""
     at_ns = 0
     for each in raw:
         found = parsed(pod, each, at_ns)
@@ -41,7 +41,7 @@ def lines_of(pod: str, raw: Iterable[str]) -> Iterator[Line]:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Unix nanoseconds of a time of RFC 3339, which may have nine digits of a second; None for anything else."""
+    """Unix nanoseconds of an RFC 3339 time with up to nine decimals of a second; None for anything else."""
     if (found := _TIME.fullmatch(text)) is None:
         return None
     try:
@@ -52,7 +52,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 def merged(logs: Iterable[Iterator[Line]]) -> Iterator[Line]:
-    """All lines by time. Holds one line of each log."""
+    """All lines ordered by time. Holds one line of each log in memory."""
     return heapq.merge(*logs)
 
 

@@ -1,4 +1,4 @@
-"""Objects of Kubernetes, and the labels and annotations by which a release of the chart is known."""
+"""Kubernetes objects, and the labels and annotations that identify a release of the chart."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ Object = Mapping[str, Any]  # as the API server gives it: kubernetes.io/docs/ref
 RELEASE = "app.kubernetes.io/instance"
 COMPONENT = "app.kubernetes.io/component"
 CHART = "helm.sh/chart"
-# On what has a count that the values of the chart fix: the next upgrade would undo a scale.
+# On workloads whose count the values of the chart fix: the next upgrade would undo scaling.
 FIXED = "bettong/replicas"
 # As `kubectl rollout restart` writes it: https://kubernetes.io/docs/reference/labels-annotations-taints/
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
-# In the order in which results come about; others follow by name.
+# In the order of the data flow; others follow by name.
 COMPONENTS = (*(name for each in SERVICES.values() for name in each.components), "kafka", "redis")
 
 
 def name_of(each: Object) -> str:
-    """Its name."""
+    """The name of an object."""
     return str(each["metadata"]["name"])
 
 
 def label(each: Object, key: str) -> str:
-    """A label; empty without one."""
+    """The value of a label; empty if it is missing."""
     return str((each["metadata"].get("labels") or {}).get(key, ""))
 
 
 def component_of(each: Object) -> str:
-    """The component that it is of, or empty."""
+    """The component of an object; empty if it has none."""
     return label(each, COMPONENT)
 
 
 def order_of(component: str) -> tuple[int, str]:
-    """Where a component stands among others."""
+    """Sort key of a component."""
     known = component in COMPONENTS
     return COMPONENTS.index(component) if known else len(COMPONENTS), component
 
 
 def releases(workloads: Iterable[Object]) -> list[str]:
-    """The names of the releases of this chart that workloads belong to."""
+    """The names of this chart's releases among the workloads."""
     return sorted(
         {label(each, RELEASE) for each in workloads if label(each, CHART).startswith("bettong-")} - {""}
     )
 
 
 def chosen(wanted: str | None, workloads: Iterable[Object], namespace: str) -> str:
-    """The release that is meant: the one that is named, or the only one.
+    """The release to use: the named one, or the only one.
 
-    Raises ClusterError, which lists those that are there.
+    Raises ClusterError, which lists the existing ones.
     """
     there = releases(workloads)
     listed = (
@@ -68,6 +68,6 @@ def chosen(wanted: str | None, workloads: Iterable[Object], namespace: str) -> s
 
 
 def of_release(workloads: Iterable[Object], release: str) -> list[Object]:
-    """Those of one release, by component."""
+    """The workloads of one release, ordered by component."""
     found = [each for each in workloads if label(each, RELEASE) == release]
     return sorted(found, key=lambda each: order_of(component_of(each)))

@@ -1,4 +1,4 @@
-"""A release of the chart in a namespace that is made for it, and goes with it, whatever happens."""
+"""A release of the chart in a namespace of its own; both are removed at the end, also after an error."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from bettong.cluster.objects import COMPONENT, name_of, releases
 from bettong.cluster.pods import PodRow, rows
 from bettong.errors import BettongError, ClusterError
 
-_LABEL = "bettong/run"  # on the namespace, so that one that was left behind is known for what it is
-_GONE_S_MAX = 300.0  # pods end within the grace of the chart, 60 s, and volumes behind them
-_LAST_LINES = 10  # of a container's log
+_LABEL = "bettong/run"  # marks the namespace, so that a leftover one can be recognised
+_GONE_S_MAX = 300.0  # pods end within the chart's grace period, 60 s, and volumes after them
+_LAST_LINES = 10  # lines of a container's log in an error
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRelease:
-    """What is wanted. `values`: a file on top of the chart's small ones. `over`: on top of both.
+    """What to install. `values`: a file that overrides the chart's small values. `over`: overrides both.
 
-    `source`: the application's file, which the chart puts in; None where the images hold it.
+    `source`: the application's file, which the chart mounts; None if the images contain it.
     """
 
     name: str
@@ -38,10 +38,10 @@ class OwnRelease:
 
 @contextmanager
 def installed(cluster: Cluster, wanted: OwnRelease) -> Iterator[None]:
-    """Makes the namespace of `cluster`, and installs the release without waiting for its pods; removes both at its end.
+    """Creates the namespace of `cluster` and installs the release, without waiting for pods; removes both at the end.
 
-    Raises ClusterError where the namespace is there already, which is left as it is, and where something is left
-    behind. What is raised inside is raised anew with the last words of pods that are not well.
+    Raises ClusterError if the namespace exists already, which is then left alone, or if the removal fails. An error
+    raised inside is raised again with the last log lines of unhealthy pods.
     """
     helm_program()
     _make_namespace(cluster)
@@ -63,7 +63,7 @@ def installed(cluster: Cluster, wanted: OwnRelease) -> Iterator[None]:
 def await_ready(
     cluster: Cluster, release: str, *, seconds_max: float, on_progress: Callable[[str], None]
 ) -> None:
-    """Blocks until all pods are ready. Raises ClusterError that names those which are not, and why."""
+    """Waits until all pods are ready. Raises ClusterError that names those which are not, and why."""
     deadline = time.monotonic() + seconds_max
     for name in [name_of(each) for each in acting.deployed(cluster, release).workloads]:
         left_s = max(0.0, deadline - time.monotonic())
@@ -74,14 +74,14 @@ def await_ready(
 
 
 def troubles(cluster: Cluster, release: str) -> str:
-    """What is wrong with its pods; where none says it, which are not ready."""
+    """The problems of a release's pods; without any, the pods that are not ready."""
     found = acting.deployed(cluster, release)
     late = [f"{each.name}: {each.state}, not ready" for each in rows(found.pods) if not each.ready]
-    return "; ".join(found.warnings() or late) or "no pod says why"
+    return "; ".join(found.warnings() or late) or "no pod reports a cause"
 
 
 def _last_words(cluster: Cluster, release: str) -> Iterator[str]:
-    """The ends of the logs of containers that were started again, or are not ready, as far as there are any."""
+    """The last log lines of containers that restarted or are not ready, if they can be read."""
     with suppress(ClusterError):
         pods = acting.deployed(cluster, release).pods
         unwell = {each.name: each for each in rows(pods) if each.restarts or not each.ready}
@@ -123,7 +123,7 @@ def _install(cluster: Cluster, wanted: OwnRelease) -> None:
 
 
 def _remove(cluster: Cluster, release: str) -> None:
-    """Removes release and namespace, and waits until both are gone. Raises ClusterError that names what is left."""
+    """Removes release and namespace, and waits until both are gone. Raises ClusterError if the namespace may remain."""
     name = cluster.namespace
     try:
         try:

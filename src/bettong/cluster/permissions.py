@@ -1,4 +1,4 @@
-"""What each command of `bettong k8s` needs of a Role, and nothing more; docs/kubernetes-roles.md is rendered of it."""
+"""The minimal permissions of each command of `bettong k8s`; docs/kubernetes-roles.md is rendered from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Rule:
     why: str
 
     def as_object(self) -> Object:
-        """As a Role has it."""
+        """The rule as in a Role's manifest."""
         return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
 
 
@@ -36,7 +36,7 @@ _EXEC = Rule(
     ("create", "get"),
     "asks the driver in its pod (`get`: clusters before 1.35); who may do this may do all that the pods may",
 )
-# What sets a count, and no more: the Role that the chart gives its console where it may change something.
+# Enough to scale, and no more: the chart's Role for a console that may change something.
 SCALING: Sequence[Rule] = (
     _FIND,
     _SETTINGS,
@@ -71,7 +71,7 @@ def role_name(command: str) -> str:
 
 
 def role(command: str, namespace: str) -> Object:
-    """The Role that lets a command work in a namespace."""
+    """The Role that a command needs in a namespace."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",

@@ -1,4 +1,4 @@
-"""Pods as rows, and why one is not ready, in words: pure, from the pods and events of a namespace."""
+"""Pods as rows, and the reasons why one is not ready, from the pods and events of a namespace. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from fractions import Fraction
 
 from bettong.cluster.objects import Object, component_of, name_of, order_of
 
-_LAST_WORDS_MAX = 300  # characters of what a container said at its end
+_LAST_OUTPUT_CHARACTERS_MAX = 300  # characters of a container's termination message
 _REFUSALS = ("FailedCreate", "FailedScheduling", "FailedMount", "FailedAttachVolume")
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """One pod. `cpus`: what its containers request together. `whole`: each is Guaranteed in whole CPUs, so that a node
-    with the static CPU manager gives them CPUs of their own; whether the node has one is not to be seen from here.
-    `since_s`: Unix seconds of its making.
+    """One pod. `cpus`: the sum of its containers' requests. `whole`: it is Guaranteed and requests whole CPUs, so a
+    node with the static CPU manager gives it exclusive CPUs; whether the node has one cannot be seen from here.
+    `since_s`: Unix seconds of its creation.
     """
 
     name: str
@@ -34,13 +34,13 @@ class PodRow:
 
 
 def rows(pods: Iterable[Object]) -> list[PodRow]:
-    """A row for each pod but for those of jobs and tests that are over, by component and name."""
+    """A row for each pod, without those of finished jobs and tests, ordered by component and name."""
     found = [row(pod) for pod in pods if pod["status"].get("phase") != "Succeeded"]
     return sorted(found, key=lambda each: (order_of(each.component), each.name))
 
 
 def row(pod: Object) -> PodRow:
-    """One pod, as a row."""
+    """The row of one pod."""
     spec, status = pod["spec"], pod["status"]
     requests = [
         cpus(each.get("resources", {}).get("requests", {}).get("cpu", "0")) for each in spec["containers"]
@@ -61,7 +61,7 @@ def row(pod: Object) -> PodRow:
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether it is ready, and not about to leave."""
+    """Whether a pod is ready and not being deleted."""
     if "deletionTimestamp" in pod["metadata"]:
         return False
     return _condition(pod, "Ready") == "True"
@@ -74,12 +74,12 @@ def cpus(quantity: str) -> Fraction:
 
 
 def seconds(text: str) -> float:
-    """Unix seconds of a time of RFC 3339."""
+    """Unix seconds of an RFC 3339 time."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def warnings(pods: Iterable[Object], events: Iterable[Object], names: Iterable[str]) -> list[str]:
-    """What is wrong, a line each: of pods, and of the workloads `names`, which may not even have got their pods."""
+    """The problems, one line each, of pods, and of the workloads `names`, which may not have their pods yet."""
     pods = list(pods)
     found = [f"{name_of(pod)}: {why}" for pod in pods for why in _troubles(pod)]
     known = {name_of(pod) for pod in pods if not is_ready(pod)} | set(names)
@@ -93,7 +93,7 @@ def warnings(pods: Iterable[Object], events: Iterable[Object], names: Iterable[s
         ):
             continue
         line = f"{owner}: {_one_line(str(event.get('message', '')))}"
-        # A refusal that is over is left out: the pods that it was about are there.
+        # A refusal that has been resolved is left out: its pods exist by now.
         if line not in found and not (reason == "FailedCreate" and _is_over(event, pods)):
             found.append(line)
     return found
@@ -124,7 +124,7 @@ def _troubles(pod: Object) -> Iterator[str]:
         waiting = each.get("state", {}).get("waiting", {})
         reason, text = waiting.get("reason", ""), _one_line(waiting.get("message", ""))
         if reason in _IMAGE:
-            yield f"the image {each.get('image', '')} cannot be had: {text or reason}"
+            yield f"the image {each.get('image', '')} cannot be pulled: {text or reason}"
         elif reason == "CreateContainerConfigError":
             yield f"cannot begin: {text}"
         ended = each.get("state", {}).get("terminated") or each.get("lastState", {}).get("terminated")
@@ -136,15 +136,15 @@ def _ending(ended: Object, restarts: int, *, again: bool) -> Iterator[str]:
     if ended.get("reason") == "OOMKilled":
         yield f"had too little memory and was killed (OOMKilled), {restarts} restarts: give more resources.memory"
         return
-    code, words = ended.get("exitCode", 0), _one_line(ended.get("message", ""))[-_LAST_WORDS_MAX:]
+    code, words = ended.get("exitCode", 0), _one_line(ended.get("message", ""))[-_LAST_OUTPUT_CHARACTERS_MAX:]
     if not again and not code:
         return
-    loop = "starts again and again" if again else "was started again" if restarts else "ended"
-    yield f"{loop}, {restarts} restarts, exit code {code}; its last words: {words or 'see bettong k8s logs --previous'}"
+    loop = "keeps crashing" if again else "was restarted" if restarts else "ended"
+    yield f"{loop}, {restarts} restarts, exit code {code}; last output: {words or 'see bettong k8s logs --previous'}"
 
 
 def _owner(name: str, known: set[str]) -> str | None:
-    """What an event is about: a pod or workload that is known, or the workload of a ReplicaSet."""
+    """The subject of an event: a known pod or workload, or the workload of a ReplicaSet."""
     if name in known:
         return name
     stem = name.rpartition("-")[0]
@@ -152,12 +152,12 @@ def _owner(name: str, known: set[str]) -> str | None:
 
 
 def _placed(owner: str, pods: Iterable[Object]) -> bool:
-    """Whether a pod has a node by now, or says itself why not."""
+    """Whether a pod has a node by now, or has a condition that says why not."""
     return any(name_of(pod) == owner and _condition(pod, "PodScheduled") for pod in pods)
 
 
 def _is_over(event: Object, pods: Iterable[Object]) -> bool:
-    """Whether a pod of the same component was made after a refusal."""
+    """Whether the same owner created a pod after this refusal."""
     about = str(event.get("involvedObject", {}).get("name", ""))
     made = [
         seconds(pod["metadata"]["creationTimestamp"])

@@ -1,4 +1,4 @@
-"""Restarts of components: in which order, and how far one is. Pure."""
+"""Rolling restarts of components: their order, and the progress of one. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bettong.cluster.objects import RESTARTED, Object, component_of, name_of
 from bettong.errors import ClusterError
 from bettong.services import SERVICES
 
-# Consumers restart before producers, so that a new format always meets a reader that knows it. The bundled Kafka and
-# Redis are not among them: what they hold may lie in their pods alone.
+# Consumers restart before producers, so that readers always know the format that writers use. The bundled Kafka and
+# Redis are left out: their data may exist only in their pods.
 ORDER = tuple(name for each in reversed([*SERVICES.values()]) for name in each.components)
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutProgress:
-    """How far the pods of a workload are in getting its newest template."""
+    """The progress of a workload's pods to its newest template."""
 
     name: str
     wanted: int
@@ -27,11 +27,11 @@ class RolloutProgress:
 
     @property
     def done(self) -> bool:
-        """Whether all pods are of the newest template and ready, and no others are left."""
+        """Whether all pods have the newest template and are ready, and no others are left."""
         return self.seen and self.updated == self.wanted and self.ready == self.wanted and not self.left
 
     def line(self) -> str:
-        """In words."""
+        """Describes the progress in one line."""
         if self.done:
             return f"{self.name}: all {self.wanted} pods are new and ready"
         if not self.seen:
@@ -40,11 +40,11 @@ class RolloutProgress:
 
 
 def progress(workload: Object) -> RolloutProgress:
-    """Of a Deployment or a StatefulSet, as `kubectl rollout status` counts."""
+    """The progress of a Deployment or StatefulSet, counted as by `kubectl rollout status`."""
     spec, status = workload["spec"], workload["status"]
     wanted, pods = int(spec.get("replicas", 1)), int(status.get("replicas", 0))
     updated = int(status.get("updatedReplicas", 0))
-    # A StatefulSet whose revision is settled counts no updated pods but the current ones.
+    # A StatefulSet that has finished its update reports its pods as current ones, not as updated ones.
     if status.get("currentRevision") is not None and status["currentRevision"] == status.get(
         "updateRevision"
     ):
@@ -61,7 +61,7 @@ def progress(workload: Object) -> RolloutProgress:
 
 
 def workload_is_deployment(workload: Object) -> bool:
-    """Lists leave the kind of their items out: a StatefulSet says which Service it is of."""
+    """Whether it is a Deployment. Lists omit the kind of their items, but only a StatefulSet has a `serviceName`."""
     return "serviceName" not in workload["spec"]
 
 
@@ -71,7 +71,7 @@ def resource_of(workload: Object) -> str:
 
 
 def ordered(workloads: Iterable[Object], component: str | None) -> list[Object]:
-    """Those to restart, in order: all of ours, or one component. Raises ClusterError, which lists what there is."""
+    """The workloads to restart, in order: all of ours, or one component. Raises ClusterError, which lists them."""
     found = {component_of(each): each for each in workloads if component_of(each) in ORDER}
     if component is None:
         return [found[name] for name in ORDER if name in found]
@@ -82,5 +82,5 @@ def ordered(workloads: Iterable[Object], component: str | None) -> list[Object]:
 
 
 def restart(at: str) -> Object:
-    """The change that makes all pods of a workload new. `at`: a time of RFC 3339."""
+    """The patch that restarts all pods of a workload. `at`: an RFC 3339 time."""
     return {"spec": {"template": {"metadata": {"annotations": {RESTARTED: at}}}}}

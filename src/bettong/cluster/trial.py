@@ -1,4 +1,4 @@
-"""An application tried out on a cluster: a namespace, and in it the chart with its own Kafka and Redis, by helm."""
+"""Trial of an application on a cluster: helm installs the chart with its own Kafka and Redis in a namespace."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bettong.cluster.helm import call_helm, image_values, small_values
 from bettong.cluster.objects import Object
 
 RELEASE = "trial"
-LABEL = "bettong/trial"  # on a namespace that is the trial's own, and goes with it
+LABEL = "bettong/trial"  # marks a namespace that a trial created, and will remove
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTrial:
-    """What is tried out and where. `images`: FOLDER:TAG of the three images, by default the chart's."""
+    """The application to try, and where. `images`: FOLDER:TAG of the three images, by default the chart's."""
 
     application: Path
     namespace: str
@@ -27,7 +27,7 @@ class ClusterTrial:
     values: tuple[Path, ...]
 
     def values_json(self) -> str:
-        """What is given beside values-dev.yaml; the chart's own test is of another application."""
+        """The values in addition to values-dev.yaml. Disables the chart's test, which is for another application."""
         values: dict[str, object] = {"test": {"source": "", "message": "", "sink": ""}}
         if self.images is not None:
             values["image"] = image_values(self.images)
@@ -35,12 +35,12 @@ class ClusterTrial:
 
 
 def namespace_of(application: str) -> str:
-    """A namespace for an application: `bettong-trial-` and its name, as RFC 1123 has names of 63 characters at most."""
+    """A namespace for an application: `bettong-trial-` and its name, in at most 63 characters (RFC 1123)."""
     return ("bettong-trial-" + re.sub(r"[^a-z0-9]+", "-", application.lower()))[:63].strip("-")
 
 
 def open_namespace(cluster: Cluster) -> bool:
-    """Makes the namespace, and returns whether it is the trial's own: made now, or by an earlier trial."""
+    """Creates the namespace if needed; returns whether it belongs to trials: created now, or by an earlier one."""
     meta = {"name": cluster.namespace, "labels": {LABEL: "true"}}
     if cluster.make_namespace({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}):
         return True
@@ -49,7 +49,7 @@ def open_namespace(cluster: Cluster) -> bool:
 
 
 def install(trial: ClusterTrial) -> None:
-    """Installs the release, or brings one that is there up to date, and does not wait for its pods."""
+    """Installs or upgrades the release. Does not wait for its pods."""
     words = [
         *("upgrade", "--install", RELEASE, str(trial.chart), "--namespace", trial.namespace),
         *("--values", str(small_values(trial.chart)), "--values", "-"),
@@ -61,7 +61,7 @@ def install(trial: ClusterTrial) -> None:
 
 
 def remove(trial: ClusterTrial, cluster: Cluster, *, own: bool) -> None:
-    """Takes the release away, and the namespace when it is the trial's own."""
+    """Removes the release, and the namespace if it belongs to trials."""
     call_helm(
         ["uninstall", RELEASE, "--namespace", trial.namespace, "--ignore-not-found"], context=trial.context
     )

@@ -1,13 +1,13 @@
-"""Who may do what: the rule of tokens. Pure; what asks it is `bettong.edges.grpc_server`.
+"""Authorization: what each token permits. Pure; `bettong.edges.grpc_server` applies it.
 
-    [feed]                                 # a holder's name: logs and refusals name it, never the token
+    [feed]                                 # the holder's name, which logs and refusals show, never the token
     sha256 = "9f86d081884c7d65..."         # of the token; a list of two while one replaces the other
     write = ["orders/feed-*", "nbbo/*"]    # source/stream
     read = ["rejected"]                    # sinks
     console = true                         # the console's page: states, messages and dead letters among them
     change = true                          # with it: what a console with --allow-changes can change
 
-`*` stands for any characters, none among them, but never for the slash. What is not named is not allowed.
+`*` stands for any characters, also none, but never for the slash. What is not listed is not allowed.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-# A token is drawn at random, so its plain SHA-256 reveals nothing of it. Nobody needs a longer one.
+# A token is random, so its plain SHA-256 reveals nothing of it. This is longer than anybody needs.
 TOKEN_CHARACTERS_MAX = 1024
 
 _Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-# fnmatch knows ? and [] too; two patterns for one thing would be one too many.
+# fnmatch also supports ? and []; one kind of pattern is enough.
 _STREAMS = Annotated[str, Field(pattern=r"^[^/?\[\]\s]+/[^/?\[\]\s]+$")]
 _SINKS = Annotated[str, Field(pattern=r"^[^/?\[\]\s]+$")]
 
@@ -69,7 +69,7 @@ class ListSources:
 
 @dataclass(frozen=True, slots=True)
 class SeeConsole:
-    """Permission to see the console's page, and all that it shows."""
+    """Permission to see the console's page, and everything that it shows."""
 
     def __str__(self) -> str:
         return "see the console"
@@ -77,7 +77,7 @@ class SeeConsole:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFromConsole:
-    """Permission to change what the console's page can change; whoever has it sees the page, too."""
+    """Permission to make the changes that the console's page offers; it includes seeing the page."""
 
     def __str__(self) -> str:
         return "change from the console"
@@ -88,7 +88,7 @@ Permission = Write | Read | ListSources | SeeConsole | ChangeFromConsole
 
 @dataclass(frozen=True, slots=True)
 class TokenHolder:
-    """Who holds a token, and what it lets them do."""
+    """The holder of a token, and its permissions."""
 
     name: str
     digests: tuple[str, ...]
@@ -101,7 +101,7 @@ class TokenHolder:
         """Whether the token grants the permission."""
         match permission:
             case Write(source, stream):
-                # Part by part: a stream's name that holds a slash must not reach into another pattern's source.
+                # Part by part: a slash in a stream's name must not match another pattern's source.
                 return any(
                     fnmatchcase(source, of) and fnmatchcase(stream, name)
                     for of, name in (pattern.split("/") for pattern in self.write)
@@ -117,13 +117,13 @@ class TokenHolder:
 
 
 class Grants:
-    """All holders."""
+    """All holders of tokens."""
 
     def __init__(self, holders: tuple[TokenHolder, ...]) -> None:
         self._holders = holders
 
     def holder(self, token: str | None) -> TokenHolder | None:
-        """Who holds the token; None for one that nobody holds. Takes as long for any token of a length."""
+        """The token's holder; None for an unknown token. Takes the same time for all tokens of a length."""
         if not token or len(token) > TOKEN_CHARACTERS_MAX:
             return None
         given = digest(token)
@@ -137,7 +137,7 @@ class Grants:
 
 
 def digest(token: str) -> str:
-    """What stands in the file for a token: its SHA-256, in hexadecimal."""
+    """A token's SHA-256 in hexadecimal, as in the file."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -146,13 +146,13 @@ def parse(text: str) -> Grants:
     try:
         entries = _ENTRIES.validate_python(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"no TOML: {error}") from None
+        raise ValueError(f"not TOML: {error}") from None
     except RecursionError:
-        raise ValueError("no TOML: nested too deeply") from None
+        raise ValueError("not TOML: nested too deeply") from None
     except ValidationError as error:
         raise ValueError("; ".join(sorted({_fault(each["loc"]) for each in error.errors()}))) from None
     if not entries:
-        # An empty file is what a write that was cut off leaves behind.
+        # An interrupted write leaves an empty file.
         raise ValueError("holds no token; expected [name] with sha256, and write, read, console or change")
     holders = tuple(
         TokenHolder(
@@ -167,7 +167,7 @@ def parse(text: str) -> Grants:
     )
     digests = [each for holder in holders for each in holder.digests]
     if len(set(digests)) < len(digests):
-        raise ValueError("one sha256 stands twice; each token has one holder")
+        raise ValueError("one sha256 occurs twice; each token has one holder")
     return Grants(holders)
 
 

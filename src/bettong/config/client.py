@@ -12,7 +12,7 @@ from bettong.config.service import PREFIX
 
 
 class ClientSettings(BaseSettings):
-    """What a client shows and trusts: `bettong send`, `bettong tail`, and programs that say nothing else."""
+    """Credentials and TLS of clients: `bettong send`, `bettong tail`, and programs that pass no others."""
 
     model_config = SettingsConfigDict(
         env_prefix=f"{PREFIX}CLIENT_", env_ignore_empty=True, frozen=True, extra="ignore"
@@ -21,17 +21,17 @@ class ClientSettings(BaseSettings):
     ca: Path | None = Field(
         default=None,
         description="PEM file of the authorities that may have signed certificates of senders and receivers; with it,"
-        " clients speak TLS.",
+        " clients use TLS.",
     )
     certificate: Path | None = Field(
-        default=None, description="PEM file of the client's own certificate, where services want one."
+        default=None, description="PEM file of the client's own certificate, if services require one."
     )
     key: Path | None = Field(
         default=None, description="PEM file of that certificate's key, without a password."
     )
     token: SecretStr | None = Field(default=None, description="The client's token.")
     token_file: Path | None = Field(
-        default=None, description="File that holds the client's token instead; read anew for each call."
+        default=None, description="File with the client's token instead; read again for each call."
     )
     trace_endpoint: Annotated[str, AfterValidator(collector)] | None = Field(
         default=None,
@@ -39,7 +39,7 @@ class ClientSettings(BaseSettings):
         " BETTONG_TRACE_ENDPOINT.",
     )
     trace_ratio: Annotated[float, Ge(0), Le(1)] = Field(
-        default=0.01, description="Which share of frames that is: as the sender's BETTONG_TRACE_RATIO."
+        default=0.01, description="The share of frames that is sampled: as the sender's BETTONG_TRACE_RATIO."
     )
 
     @model_validator(mode="after")
@@ -48,9 +48,7 @@ class ClientSettings(BaseSettings):
         if (self.certificate is None) is not (self.key is None):
             faults.append("BETTONG_CLIENT_CERTIFICATE and BETTONG_CLIENT_KEY: give both, or none")
         if self.certificate is not None and self.ca is None:
-            faults.append(
-                "BETTONG_CLIENT_CERTIFICATE needs BETTONG_CLIENT_CA, without which no TLS is spoken"
-            )
+            faults.append("BETTONG_CLIENT_CERTIFICATE needs BETTONG_CLIENT_CA, without which TLS is not used")
         if self.token is not None and self.token_file is not None:
             faults.append("BETTONG_CLIENT_TOKEN and BETTONG_CLIENT_TOKEN_FILE: give one of them")
         if faults:

@@ -1,6 +1,6 @@
-"""How to connect to Kafka and Redis: addresses, TLS, users. Settings, and the values that the edges get of them.
+"""How to connect to Kafka and Redis: addresses, TLS, users. Settings, and the values that the edges get from them.
 
-A password is read from its file whenever a client is made (of Redis: for each connection). It is never part of a
+A password is read from its file whenever a client is made (for Redis: for each connection). It is never part of a
 setting, a flag, a log line or an error.
 """
 
@@ -16,13 +16,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from bettong.config.endpoints import redis_url, servers
 from bettong.errors import PasswordError
 
-# What would end or escape the quoted string in which Java's clients want it.
+# Characters that would end or escape the quoted string that Java's clients require.
 _UNQUOTABLE = frozenset('"\\\n\r')
 _PASSWORD_BYTES_MAX = 4096
 
 
 class KafkaSecurity(StrEnum):
-    """What is spoken to Kafka: TLS or plain text, with a password or without. Kafka's `security.protocol`."""
+    """The protocol to Kafka: TLS or plain text, with SASL or without. Kafka's `security.protocol`."""
 
     PLAINTEXT = "plaintext"
     SSL = "ssl"
@@ -31,17 +31,17 @@ class KafkaSecurity(StrEnum):
 
     @property
     def tls(self) -> bool:
-        """Whether it is spoken by TLS."""
+        """Whether it uses TLS."""
         return self in (KafkaSecurity.SSL, KafkaSecurity.SASL_SSL)
 
     @property
     def sasl(self) -> bool:
-        """Whether a password is shown."""
+        """Whether it authenticates by SASL, with a password."""
         return self in (KafkaSecurity.SASL_PLAINTEXT, KafkaSecurity.SASL_SSL)
 
 
 class KafkaMechanism(StrEnum):
-    """How the password is shown."""
+    """The SASL mechanism."""
 
     SCRAM_512 = "SCRAM-SHA-512"
     SCRAM_256 = "SCRAM-SHA-256"
@@ -50,9 +50,9 @@ class KafkaMechanism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
-    """How to connect to a Kafka. Without `ca` the machine's own authorities count.
+    """How to connect to a Kafka. Without `ca` the machine's own authorities are trusted.
 
-    `connection_name`: of a user's Kafka, whose options hold the rest; "" for Bettong's own Kafka.
+    `connection_name`: of a user's Kafka, whose options have the rest; "" for Bettong's own Kafka.
     """
 
     bootstrap: str
@@ -67,7 +67,7 @@ class KafkaConnection:
 
     @classmethod
     def of(cls, where: "str | KafkaConnection") -> "KafkaConnection":
-        """The connection itself; host:port[,host:port] is one in plain text."""
+        """The connection itself; a text host:port[,host:port] is one in plain text."""
         return where if isinstance(where, KafkaConnection) else cls(where)
 
     def password(self) -> str:
@@ -77,7 +77,7 @@ class KafkaConnection:
 
 @dataclass(frozen=True, slots=True)
 class RedisConnection:
-    """How to connect to a Redis. `user` and the password of the file count before those in the URL."""
+    """How to connect to a Redis. `user` and the password of the file take precedence over those in the URL."""
 
     url: str = field(repr=False)
     ca: Path | None = None
@@ -86,7 +86,7 @@ class RedisConnection:
 
     @classmethod
     def of(cls, where: "str | RedisConnection") -> "RedisConnection":
-        """The connection itself; a URL is one that holds all there is to know."""
+        """The connection itself; a URL is one without other options."""
         return where if isinstance(where, RedisConnection) else cls(where)
 
     def password(self) -> str:
@@ -106,7 +106,7 @@ class ConnectionSettings(BaseSettings):
     )
     kafka_security: KafkaSecurity = Field(
         KafkaSecurity.PLAINTEXT,
-        description="What is spoken to Kafka: plaintext, ssl, sasl_plaintext or sasl_ssl.",
+        description="Protocol to Kafka: plaintext, ssl, sasl_plaintext or sasl_ssl.",
     )
     kafka_ca: Path | None = Field(
         None,
@@ -114,18 +114,18 @@ class ConnectionSettings(BaseSettings):
         " the machine.",
     )
     kafka_certificate: Path | None = Field(
-        None, description="PEM file of our own certificate, where brokers want one."
+        None, description="PEM file of our own certificate, if brokers require one."
     )
     kafka_key: Path | None = Field(
         None, description="PEM file of that certificate's key, PKCS#8 without a password."
     )
     kafka_mechanism: KafkaMechanism = Field(
         KafkaMechanism.SCRAM_512,
-        description="How the password is shown to Kafka: SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN.",
+        description="SASL mechanism of Kafka: SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN.",
     )
     kafka_user: Annotated[str, Field(pattern=r"^[^\"\\\s]*$")] = Field("", description="Kafka's user.")
     kafka_password_file: Path | None = Field(
-        None, description="File that holds the password of Kafka's user, and nothing else."
+        None, description="File with the password of Kafka's user, and nothing else."
     )
     redis: Annotated[str, AfterValidator(redis_url)] = Field(
         "redis://127.0.0.1:6379/0", description="Redis, as a URL; rediss:// for TLS."
@@ -136,12 +136,12 @@ class ConnectionSettings(BaseSettings):
     redis_user: str = Field("", description="Redis' user, by default the one without a name.")
     redis_password_file: Path | None = Field(
         None,
-        description="File that holds the password of Redis' user, and nothing else; read anew for each connection.",
+        description="File with the password of Redis' user, and nothing else; read again for each connection.",
     )
 
     @property
     def kafka_connection(self) -> KafkaConnection:
-        """Of Bettong's own Kafka."""
+        """The connection to Bettong's own Kafka."""
         return KafkaConnection(
             self.kafka,
             self.kafka_security,
@@ -155,7 +155,7 @@ class ConnectionSettings(BaseSettings):
 
     @property
     def redis_connection(self) -> RedisConnection:
-        """Of Bettong's own Redis."""
+        """The connection to Bettong's own Redis."""
         return RedisConnection(self.redis, self.redis_ca, self.redis_user, self.redis_password_file)
 
     @model_validator(mode="after")
@@ -208,7 +208,7 @@ def _password(path: Path | None, setting: str) -> str:
     text = content.decode("utf-8", "replace")
     if not text or len(content) > _PASSWORD_BYTES_MAX or _UNQUOTABLE & set(text):
         raise PasswordError(
-            f"{setting}: {path} must hold the password alone, without a line's end, quotes and backslashes;"
+            f"{setting}: {path} must contain only the password, without a newline, quotes and backslashes;"
             " write it with printf %s"
         )
     return text

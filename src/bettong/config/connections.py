@@ -3,7 +3,7 @@
     {"warehouse": {"url": "postgresql://user:password@host/db"},
      "partner":   {"bootstrap_servers": "host:9092", "security_protocol": "SASL_SSL", ...}}
 
-An application names a connection; it holds none. What an entry may say, its user decides.
+An application only names a connection. Its user, a source or sink, defines the options of an entry.
 """
 
 import json
@@ -19,7 +19,7 @@ _SETTING = "BETTONG_CONNECTIONS"
 
 
 def named(connection: str) -> str:
-    """A connection, as messages for people call it."""
+    """A connection's name in messages for people."""
     return f"connection {connection!r} in the file of {_SETTING}"
 
 
@@ -34,9 +34,9 @@ def read_connections(path: Path | None) -> dict[str, Options]:
     except ValueError as error:
         # The text of a JSON error names the position, not the content; that of a decoding error quotes bytes.
         where = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
-        raise SettingsError(f"{_SETTING}: {path} is no JSON{where}") from None
+        raise SettingsError(f"{_SETTING}: {path} is not JSON{where}") from None
     except RecursionError:
-        raise SettingsError(f"{_SETTING}: {path} is no JSON: nested too deeply") from None
+        raise SettingsError(f"{_SETTING}: {path} is not JSON: nested too deeply") from None
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
         raise SettingsError(f"{_SETTING}: {path}: expected a JSON object of names and their options")
     return content

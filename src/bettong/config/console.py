@@ -12,30 +12,30 @@ from bettong.services import CONSOLE, CONSOLE_PORT
 
 
 class ConsoleSettings(ServiceSettings):
-    """What the console needs on top. Certificates and tokens have the names that they have for other services."""
+    """The console's own settings. Certificates and tokens have the same names as for other services."""
 
     instance: str = instance_field(CONSOLE)
     console_listen: Annotated[str, AfterValidator(listening)] = Field(
         f"127.0.0.1:{CONSOLE_PORT}",
-        description="Where the console serves its page, host:port. Beyond loopback it needs `BETTONG_TOKENS`.",
+        description="Address of the console's page, host:port. Beyond loopback it needs `BETTONG_TOKENS`.",
     )
     console_dir: Path = Field(
         Path(".bettong"),
-        description="Folder of a suite on this machine, which says where Kafka, Redis and snapshots are; where none"
-        " runs there, the settings do.",
+        description="Folder of a suite on this machine, which has the addresses of Kafka, Redis and snapshots; if none"
+        " runs there, those of the settings are used.",
     )
     console_listeners_max: Annotated[int, Ge(1), Le(4096)] = Field(
-        64, description="Open pages at a time that are kept up to date; the next one is told to come later."
+        64, description="Open pages at a time that are kept up to date; the next one is told to retry later."
     )
     console_objective_p99_ms: Annotated[float, Ge(0.1), Le(86_400_000)] | None = Field(
         None,
-        description="What the p99 from client to delivery is to be, in milliseconds; the page compares with it,"
-        " and above it for two minutes needs a person.",
+        description="Objective for the p99 from client to delivery, in milliseconds; the page compares with it, and"
+        " alerts when the p99 is above it for two minutes.",
     )
     console_allow_changes: bool = Field(
         default=False,
-        description="Whether the page can change anything: send dead letters again, scale workers, reset states. It"
-        " needs `BETTONG_TOKENS`, and is for those with `change = true`.",
+        description="Whether the page can make changes: send dead letters again, scale workers, reset states. It needs"
+        " `BETTONG_TOKENS`; only tokens with `change = true` may use it.",
     )
     console_release: str | None = Field(
         None,
@@ -49,12 +49,12 @@ class ConsoleSettings(ServiceSettings):
     )
     health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
-        description="Where the console answers HTTP without TLS and tokens, host:port, and says no more than that it"
-        " lives: for probes. By default nowhere.",
+        description="Address of HTTP without TLS and tokens, host:port, which only shows that the console is alive: for"
+        " probes. By default none.",
     )
     tls_certificate: Path | None = Field(
         None,
-        description="PEM file of the page's certificate and those that lead to its authority; then HTTPS alone.",
+        description="PEM file of the page's certificate and its chain; with it, only HTTPS is served.",
     )
     tls_key: Path | None = Field(None, description="PEM file of the certificate's key, without a password.")
     tls_clients: Path | None = Field(
@@ -62,7 +62,7 @@ class ConsoleSettings(ServiceSettings):
     )
     tokens: Path | None = Field(
         None,
-        description="TOML file of tokens and what each may: docs/security.md. The page is for those with"
+        description="TOML file of tokens and their permissions: docs/security.md. The page needs one with"
         " `console = true`. Read again when it changes.",
     )
 
@@ -75,17 +75,17 @@ class ConsoleSettings(ServiceSettings):
             faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
         if not local and self.tokens is None:
             faults.append(
-                f"BETTONG_CONSOLE_LISTEN: at {self.console_listen} strangers would read states and messages; give"
+                f"BETTONG_CONSOLE_LISTEN: at {self.console_listen} anybody could read states and messages; give"
                 " BETTONG_TOKENS, or listen at 127.0.0.1"
             )
         if self.console_allow_changes and self.tokens is None:
             faults.append(
-                "BETTONG_CONSOLE_ALLOW_CHANGES (--allow-changes) needs BETTONG_TOKENS: only those with `change = true`"
-                " may change something"
+                "BETTONG_CONSOLE_ALLOW_CHANGES (--allow-changes) needs BETTONG_TOKENS: only tokens with `change = true`"
+                " permit changes"
             )
         if not local and self.tokens is not None and self.tls_certificate is None:
             faults.append(
-                f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.console_listen} tokens would come in plain"
+                f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.console_listen} tokens would be sent in plain"
                 " text"
             )
         if faults:

@@ -1,4 +1,4 @@
-"""Addresses in settings: checked where they are read, in one form for all who use them. Pure."""
+"""Checks and normalizes addresses in settings. Pure."""
 
 import ipaddress
 import re
@@ -10,7 +10,7 @@ _ADDRESS = re.compile(r"([^\s,:/@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 _PORT_MAX = 65_535
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
-# A scheme, then no character that has a meaning of its own in a URL but means nothing here.
+# A scheme, then no character with a special meaning in URLs that is not supported here.
 _FOLDER_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s?#]*")
 
 
@@ -23,7 +23,7 @@ def servers(text: str) -> str:
 
 
 def listening(text: str) -> str:
-    """Where a server listens. Raises ValueError unless it is host:port; port 0 stands for any free one."""
+    """The address of a server. Raises ValueError unless it is host:port; port 0 stands for any free one."""
     address = text.strip()
     if not _is_address(address, port_min=0):
         raise ValueError("expected host:port")
@@ -31,7 +31,7 @@ def listening(text: str) -> str:
 
 
 def redis_url(text: str) -> str:
-    """A URL of Redis. Raises ValueError, which does not quote it, for the password that may be in it."""
+    """A URL of Redis. Raises ValueError, which does not quote it: it may contain a password."""
     url = text.strip()
     if not _is_redis(url):
         raise ValueError("expected redis://[user:password@]host:port/number, or rediss:// or unix://")
@@ -41,7 +41,7 @@ def redis_url(text: str) -> str:
 def snapshots_url(text: str) -> str:
     """Where snapshots are kept: `redis`, or a folder's URL, without a slash at its end.
 
-    Raises ValueError, which does not quote it: people may have put a password in it.
+    Raises ValueError, which does not quote it: it may contain a password.
     """
     url = text.strip()
     if url == "redis":
@@ -53,22 +53,22 @@ def snapshots_url(text: str) -> str:
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     if scheme in _REDIS_SCHEMES:
-        raise ValueError("expected redis alone: which Redis, BETTONG_REDIS says")
+        raise ValueError("expected redis alone: BETTONG_REDIS has its address")
     if scheme in {"http", "https"}:
         raise ValueError(
-            "expected s3://bucket/folder for a store that speaks S3; its address goes into AWS_ENDPOINT_URL"
+            "expected s3://bucket/folder for an S3-compatible store; its address goes into AWS_ENDPOINT_URL"
         )
     if scheme == "file" and (host or not path.strip("/")):
         raise ValueError("expected a folder from the root on, file:///folder")
     if scheme != "file" and not host:
         raise ValueError(f"expected {scheme}://bucket/folder")
     if ":" in host.rpartition("@")[0]:
-        raise ValueError("expected no password in it: credentials are the environment's (for S3, AWS_*)")
+        raise ValueError("expected no password in it: credentials come from the environment (for S3, AWS_*)")
     return url.rstrip("/")
 
 
 def collector(text: str) -> str:
-    """Where a collector of traces listens. Raises ValueError unless it is a scheme, a host and a port alone."""
+    """The address of a trace collector. Raises ValueError unless it is a scheme, a host and a port alone."""
     url = text.strip().rstrip("/")
     scheme, _, address = url.partition("://")
     if scheme not in {"http", "https"} or not _is_address(address):
@@ -77,9 +77,11 @@ def collector(text: str) -> str:
 
 
 def without_password(url: str | None) -> str | None:
-    """A URL of a flag. Raises ValueError for one with a password: all users of a machine see its processes' flags."""
+    """A URL of a flag. Raises ValueError for one with a password: all users of a machine can see processes' flags."""
     if url and urlsplit(url).password:
-        raise ValueError("flags are seen by all on this machine: give a URL with a password by BETTONG_REDIS")
+        raise ValueError(
+            "all users of this machine can see flags: give a URL with a password by BETTONG_REDIS"
+        )
     return url
 
 

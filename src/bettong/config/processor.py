@@ -21,7 +21,7 @@ class Schedule(StrEnum):
 
 
 class ProcessorSettings(ServiceSettings):
-    """What a processor needs on top."""
+    """The processor's own settings."""
 
     instance: str = instance_field(PROCESSOR.name)
     schedule: Schedule = Field(
@@ -29,10 +29,11 @@ class ProcessorSettings(ServiceSettings):
         description="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
     )
     spark_master: str = Field(
-        "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
+        "local[*,4]", description="Spark's master URL. On one machine: cores, and attempts per task."
     )
     spark_ui: bool | None = Field(
-        None, description="Whether Spark serves its web page, to anybody; by default on clusters alone."
+        None,
+        description="Whether Spark serves its web page, without authentication; by default only on clusters.",
     )
     checkpoint: str = Field(
         "checkpoint",
@@ -44,7 +45,7 @@ class ProcessorSettings(ServiceSettings):
     )
     state_dir: Path = Field(
         Path("/dev/shm/bettong"),  # noqa: S108 - shared memory is the point: all workers of a machine map it
-        description="Folder in shared memory where the newest state of each partition lies between batches.",
+        description="Folder in shared memory for the newest state of each partition between batches.",
     )
     snapshots: Annotated[str, AfterValidator(snapshots_url)] = Field(
         "redis",
@@ -58,11 +59,12 @@ class ProcessorSettings(ServiceSettings):
     )
     message_ms_max: Annotated[int, Ge(0), Le(3_600_000)] = Field(
         0,
-        description="How long the processing of one message may take, in milliseconds, before its worker is ended and"
-        " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
+        description="How long the processing of one message may take, in milliseconds, before its worker is killed and"
+        " the message is treated as one that cannot be processed; 0: no limit. docs/operations.md.",
     )
     state_key_file: Path | None = Field(
-        None, description="File of 32 random bytes that nobody else can read; signs states of bettong.Pickle."
+        None,
+        description="File of 32 random bytes that no other user can read; signs states of bettong.Pickle.",
     )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."
@@ -75,23 +77,23 @@ class ProcessorSettings(ServiceSettings):
     )
     exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(
         0,
-        description="How many CPUs a worker was promised for itself; it checks that at its start and says what it"
-        " found. 0: none.",
+        description="How many exclusive CPUs a worker should have; it checks that at its start and logs the result."
+        " 0: none.",
     )
 
     reload: Path | None = Field(
         None,
-        description="Folder of this machine for editions of the application's code: its files are watched, and what"
-        " they hold when they change is gone on with. For development: `bettong run --reload`.",
+        description="Folder of this machine for copies of the application's code: its files are watched, and loaded"
+        " again when they change. For development: `bettong run --reload`.",
     )
 
     def checkpoint_of(self, application: str, generation: int = 0) -> str:
-        """Where the offset log of an application lies, since it was repartitioned so often."""
+        """The folder of an application's offset log, after `generation` repartitionings."""
         folder = f"{self.checkpoint.rstrip('/')}/{application}"
-        # Below the first one, so that whoever removes an application's folder removes all of them.
+        # Below the first one, so that removing an application's folder removes all of them.
         return f"{folder}/generation-{generation}" if generation else folder
 
     def state_folder(self, application: str) -> Path:
-        """Where the newest states of this deployment of an application lie; those of others lie elsewhere."""
+        """The folder of the newest states of this deployment of an application; other deployments have others."""
         deployment = hashlib.blake2b(f"{self.kafka}\0{self.checkpoint}".encode(), digest_size=6).hexdigest()
         return self.state_dir / f"{application}-{deployment}"

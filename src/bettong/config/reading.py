@@ -1,4 +1,4 @@
-"""Reads settings from the environment, and reports all that is wrong with them at once."""
+"""Reads settings from the environment, and reports all faults at once."""
 
 import os
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _Settings = TypeVar("_Settings", bound=ConnectionSettings)
 
 
 def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _Settings:
-    """The settings of a service (or how Kafka and Redis are reached) from the environment, `overrides` (flags) first.
+    """The settings of a service (or of connections) from the environment; `overrides` (flags) take precedence.
 
     Raises SettingsError that lists every fault at once.
     """
@@ -52,7 +52,7 @@ def settings_class(service: ServiceEntry) -> type[ServiceSettings]:
 
 
 def _names() -> set[str]:
-    """Of all settings of all services, and of clients."""
+    """The names of all settings of all services, and of clients."""
     kinds: list[type[ServiceSettings]] = [*map(settings_class, SERVICES.values()), ConsoleSettings]
     names = {name.upper() for kind in kinds for name in kind.model_fields}
     return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}

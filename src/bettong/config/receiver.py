@@ -12,14 +12,14 @@ from bettong.services import RECEIVER
 
 
 class ReceiverSettings(ServingSettings):
-    """What a receiver needs on top."""
+    """The receiver's own settings."""
 
     instance: str = instance_field(RECEIVER.name)
     receiver_listen: Annotated[str, AfterValidator(listening)] = Field(
-        f"127.0.0.1:{RECEIVER.grpc_port}", description="Where the receiver serves gRPC, host:port."
+        f"127.0.0.1:{RECEIVER.grpc_port}", description="Address of the receiver's gRPC server, host:port."
     )
     receiver_dir: Path | None = Field(
-        None, description="Folder of the file sink, one file a partition; without it no files are written."
+        None, description="Folder of the file sink, one file per partition; without it no files are written."
     )
     receiver_redis_results_max: Annotated[int, Ge(0), Le(100_000_000)] = Field(
         10_000, description="Newest results of each sink kept in Redis; 0 keeps none."
@@ -38,8 +38,8 @@ class ReceiverSettings(ServingSettings):
     )
     receiver_subscribers_bytes_max: Annotated[int, Ge(MEBIBYTE), Le(64 * 1024 * MEBIBYTE)] = Field(
         256 * MEBIBYTE,
-        description="Bytes held for all subscribers; beyond it those that have not read for longest are ended, "
-        "and where all read, the next is refused.",
+        description="Bytes held for all subscribers; beyond it those that have not read for longest are ended, and if"
+        " all read, the next is refused.",
     )
     receiver_stall_ms: Annotated[int, Ge(100), Le(3_600_000)] = Field(
         30_000,

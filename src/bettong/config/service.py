@@ -1,4 +1,4 @@
-"""Settings that every service has, and those of services that serve gRPC."""
+"""Settings of every service, and those of services that serve gRPC."""
 
 import socket
 from enum import StrEnum
@@ -17,7 +17,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def instance_field(service: str) -> Any:
-    """The setting of a service's name: those of one host must differ, for each writes a record of its own."""
+    """The setting of an instance's name: names must differ, because each instance writes its own record."""
     return Field(
         default_factory=lambda: f"{service}-{socket.gethostname()}",
         examples=["<service>-<host>"],
@@ -26,19 +26,19 @@ def instance_field(service: str) -> Any:
 
 
 class LogFormat(StrEnum):
-    """How log lines look."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class ServiceSettings(ConnectionSettings):
-    """What every service needs."""
+    """Settings of every service."""
 
     application: str = Field(description="The application: path of a Python file, or path:name.")
     partitions: Annotated[int, Ge(1), Le(4096)] = Field(
         16,
-        description="Partitions of every topic; where data is kept, changed by `bettong repartition` only.",
+        description="Partitions of every topic; with kept data, only `bettong repartition` changes them.",
     )
     replication: Annotated[int, Ge(1), Le(9)] = Field(1, description="Copies Kafka keeps of each partition.")
     # Below 16 KiB a dead letter with the longest reason would not fit.
@@ -58,17 +58,17 @@ class ServiceSettings(ConnectionSettings):
     )
     log_format: LogFormat = Field(LogFormat.TEXT, description="Log lines as text or as JSON.")
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
-        "info", description="Least level of log lines that are written."
+        "info", description="Lowest level of log lines that are written."
     )
     metrics_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
-        description="Where live metrics are served to Prometheus, host:port, in plain text over HTTP: keep it from"
-        " strangers. docs/metrics.md.",
+        description="Address of live metrics for Prometheus, host:port, over HTTP without authentication: do not expose"
+        " it. docs/metrics.md.",
     )
     gc_log: Path | None = Field(
         None,
-        description="Folder into which each service and Python worker writes how long its searches for garbage took,"
-        " those of 0.1 ms and more; without it none does.",
+        description="Folder into which each service and Python worker writes how long its garbage collections took,"
+        " those of 0.1 ms and more; by default none.",
     )
     measures: bool = Field(
         default=True,
@@ -82,7 +82,7 @@ class ServiceSettings(ConnectionSettings):
     )
     trace_ratio: Annotated[float, Ge(0), Le(1)] = Field(
         0.01,
-        description="Which share of clients' frames is traced, 0 to 1; a sender's counts for all services.",
+        description="Share of clients' frames that is traced, 0 to 1; a sender's ratio counts for all services.",
     )
     live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
         500, description="How often live metrics are written to Redis, in milliseconds."
@@ -90,12 +90,12 @@ class ServiceSettings(ConnectionSettings):
 
 
 class ServingSettings(ServiceSettings):
-    """What services need that serve gRPC."""
+    """Settings of services that serve gRPC."""
 
     tls_certificate: Path | None = Field(
         None,
-        description="PEM file of this service's certificate and those that lead to its authority; with it, gRPC is"
-        " served by TLS alone. Read again when it changes.",
+        description="PEM file of this service's certificate and its chain; with it, gRPC is served only over TLS. Read"
+        " again when it changes.",
     )
     tls_key: Path | None = Field(None, description="PEM file of the certificate's key, without a password.")
     tls_clients: Path | None = Field(
@@ -104,28 +104,28 @@ class ServingSettings(ServiceSettings):
     )
     tokens: Path | None = Field(
         None,
-        description="TOML file of tokens and what each may: docs/security.md. With it, calls without one are refused."
-        " Read again when it changes.",
+        description="TOML file of tokens and their permissions: docs/security.md. With it, calls without a token are"
+        " refused. Read again when it changes.",
     )
     connection_age_max_s: Annotated[int, Ge(0), Le(86_400)] = Field(
         0,
-        description="How old a client's connection may grow, in seconds, before the client must connect anew, perhaps"
-        " to a service that came later; 0: for ever. A call that goes on is cut 5 s after that, and clients resume it.",
+        description="Greatest age of a client's connection, in seconds, before the client must reconnect, perhaps to a"
+        " newer instance; 0: no limit. A call that still runs is cut 5 s after that, and clients resume it.",
     )
     drain_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
         0,
-        description="How long a service that was told to stop goes on, in milliseconds, after its health says so: time"
-        " for clients and balancers to look elsewhere.",
+        description="How long a service that was told to stop keeps running, in milliseconds, after its health reports"
+        " it: time for clients and load balancers to switch.",
     )
     health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
-        description="Where gRPC's health service, and nothing else, is served without TLS, host:port: for probes that"
-        " speak none, as Kubernetes' do.",
+        description="Address of gRPC's health service alone, without TLS, host:port: for probes that do not support"
+        " TLS, such as those of Kubernetes.",
     )
 
     @property
     def listen(self) -> str:
-        """Where gRPC is served, host:port."""
+        """The address of the gRPC server, host:port."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -137,7 +137,7 @@ class ServingSettings(ServiceSettings):
             faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
         if self.tokens is not None and self.tls_certificate is None and not is_loopback(self.listen):
             faults.append(
-                f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.listen} tokens would come in plain text"
+                f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.listen} tokens would be sent in plain text"
             )
         if faults:
             raise ValueError("; ".join(faults))

@@ -1,18 +1,18 @@
-"""What is wrong with settings, as people read it. Pure."""
+"""Texts about faults of settings. Pure."""
 
 import difflib
 from collections.abc import Collection, Iterable
 
 from pydantic_core import ErrorDetails
 
-# URLs: people put passwords in them, also where none belongs.
+# URLs: they may contain passwords, also where none belongs.
 _NEVER_SHOWN = {("redis",), ("snapshots",), ("trace_endpoint",)}
-# How alike two names are of which one is taken for the other misspelt: one letter in eight.
+# Names this similar count as misspelt: one letter in eight.
 _MISSPELT_MIN = 0.85
 
 
 def misspelt(variables: Iterable[str], prefix: str, names: Collection[str]) -> list[str]:
-    """Variables that are almost a setting's. Others with our prefix may be anybody's: Kubernetes sets some."""
+    """Variables that are almost a setting's. Others with our prefix are ignored: Kubernetes sets some."""
     faults = []
     for variable in sorted(variables):
         name = variable.removeprefix(prefix)
@@ -27,7 +27,7 @@ def fault_text(fault: ErrorDetails, prefix: str) -> str:
     """A fault, with the name of the variable."""
     text = fault["msg"].removeprefix("Value error, ")
     if not fault["loc"]:
-        # Of several settings together; their text names them.
+        # A fault of several settings together; its text names them.
         return text
     name = f"{prefix}{'_'.join(str(part) for part in fault['loc']).upper()}"
     shown = fault["type"] != "missing" and fault["loc"] not in _NEVER_SHOWN

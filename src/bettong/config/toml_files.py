@@ -1,4 +1,4 @@
-"""Files of TOML that a model describes: read once, all faults reported at once; and written."""
+"""Reads TOML files that a model describes, reporting all faults at once; and writes them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def read(path: Path) -> dict[str, object]:
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
-        raise SettingsError(f"{path} is no TOML: {error}") from None
+        raise SettingsError(f"{path} is not TOML: {error}") from None
     except RecursionError:
-        raise SettingsError(f"{path} is no TOML: nested too deeply") from None
+        raise SettingsError(f"{path} is not TOML: nested too deeply") from None
 
 
 def checked(
@@ -34,7 +34,7 @@ def checked(
 ) -> _Model:
     """The tables as a model. Raises SettingsError that names `where`, table and field of every fault.
 
-    `tags`: names of the members of unions, which pydantic puts into locations: behind an index, or in <> anywhere.
+    `tags`: names of the members of unions, which pydantic puts into locations: after an index, or in <> anywhere.
     """
     try:
         return model.model_validate(content)
@@ -44,9 +44,9 @@ def checked(
 
 
 def text_of(model: BaseModel) -> str:
-    """A file of which `read` and `checked` make the model again, where an empty list or table means nothing.
+    """The text of a file from which `read` and `checked` make the model again, except empty lists and tables.
 
-    Tables within tables, and within lists of these, stand in one line.
+    Tables within tables, and within lists of these, are written in one line.
     """
     content = model.model_dump(mode="json", exclude_none=True)
     filled = {name: value for name, value in content.items() if value not in ([], {})}
@@ -66,7 +66,7 @@ def text_of(model: BaseModel) -> str:
 
 
 def line_of(model: BaseModel) -> str:
-    """It as a table in one line, without its defaults."""
+    """The model as a table in one line, without its defaults."""
     return _inline(model.model_dump(mode="json", exclude_defaults=True))
 
 
@@ -77,7 +77,7 @@ def _lines(table: Mapping[str, object]) -> Iterator[str]:
 
 
 def _inline(value: object) -> str:
-    """JSON's texts and numbers are TOML's; but TOML has DEL escaped, too."""
+    """A value in one line: TOML's texts and numbers are JSON's, except that TOML escapes DEL, too."""
     if isinstance(value, dict):
         return f"{{ {', '.join(_lines(value))} }}"
     if isinstance(value, list):
@@ -86,7 +86,7 @@ def _inline(value: object) -> str:
 
 
 def _location(location: tuple[str | int, ...], tags: Collection[str]) -> str:
-    """`nemeses[0].targets[1]`."""
+    """A location as `nemeses[0].targets[1]`."""
     text = ""
     for before, part in zip((None, *location), location, strict=False):
         if isinstance(part, int):

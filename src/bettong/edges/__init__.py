@@ -1,4 +1,4 @@
-"""The edges: where the library meets Kafka, Redis, object stores and health checks.
+"""The edges: adapters to Kafka, Redis, object stores, gRPC and the file system.
 
-Each client library is imported by one package and its errors end there; nothing here decides anything about streams.
+Each client library is imported by one package, which maps its errors. Nothing here decides about stream semantics.
 """

@@ -1,8 +1,8 @@
-"""How much does not add up in the accounts of each stage, for who asks a processor's endpoint now and then.
+"""Counts differences in the accounts of each stage, for the metrics endpoint of a processor.
 
-Records of partitions are not of one moment, and nobody here knows where logs end. So what one stage has sent and the
-next one has not taken is missed only where nothing moves: the processor's lag is 0, and no partition has folded
-anything for `REST_S`. `bettong status` and the console, which ask Kafka, say it sooner.
+The records of partitions are not a consistent snapshot, and the ends of the logs are unknown here. So messages that one
+stage has sent and the next has not received count as missing only at rest: the processor's lag is 0, and no partition
+has processed anything for `REST_S`. `bettong status` and the console, which ask Kafka, report it sooner.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from bettong.identifiers import PartitionId
 from bettong.metrics import ACCOUNTS, LAG, OFFSET
 from bettong.worker.balance import PartitionAccounts, balance
 
-# Ten times what live records and the lag in them may be old, so that both are of the time in which nothing moved.
+# Ten times the age that live records and their lag may have, so that both were measured at rest.
 REST_S = 5.0
 
 Partitions = Mapping[PartitionId, MetricValues]
 
 
 class AccountWatch:
-    """Remembers since when nothing has moved."""
+    """Tracks since when no offset has moved."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
@@ -30,7 +30,7 @@ class AccountWatch:
         self._still_since_s = clock_s()
 
     def differences(self, record: MetricValues, partitions: Partitions) -> dict[str, int]:
-        """How many there are in each stage that keeps accounts; nothing of records that another version wrote."""
+        """The number of differences by stage, of stages that keep accounts; ignores records of other versions."""
         offsets = {id_: str(values.get(OFFSET.name, "")) for id_, values in partitions.items()}
         now_s = self._clock_s()
         if offsets != self._offsets:
@@ -42,7 +42,7 @@ class AccountWatch:
         try:
             for each in balance(accounts, is_at_rest=is_at_rest, is_partial=is_partial):
                 counts[each.stage] += len(each.differences)
-        except KeyError:  # accounts that name others which are not there
+        except KeyError:  # accounts that refer to missing ones
             return {}
         return counts
 

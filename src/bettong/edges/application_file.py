@@ -16,17 +16,17 @@ from bettong.application.application import Application
 from bettong.edges.kept_modules import KeptModule, importing
 from bettong.errors import ApplicationError
 
-# Before the name of the file: so that no application hides a module of that name.
+# Prefix of module names, so that an application cannot shadow a module with the name of its file.
 MODULE_PREFIX = "bettong_application_"
-# Of a file that holds an Edition.
+# Suffix of files that hold an Edition.
 _EDITION = ".edition"
 
 
 @lru_cache(maxsize=16)
 def load(reference: str) -> Application:
-    """Runs the file once a process and returns its application. `reference` may also be what `Edition.write` gave.
+    """Runs the file, once per process, and returns its application. `reference` may also come from `Edition.write`.
 
-    Raises ApplicationError, naming the file and the line, when it cannot be run or holds none.
+    Raises ApplicationError, naming the file and the line, when it cannot be run or defines no application.
     """
     if reference.endswith(_EDITION):
         return Edition.read(Path(reference)).load()
@@ -42,29 +42,29 @@ def load(reference: str) -> Application:
         module = _run(specification, reference)
     finally:
         sys.path.remove(str(path.parent))
-    return _chosen(module, reference)
+    return _choose_application(module, reference)
 
 
 def loaded_module(reference: str) -> tuple[Path, ModuleType]:
-    """The file of an application that `load` has run, and its module."""
+    """The file and the module of an application that `load` has run."""
     path = _file_of(reference)
     return path, sys.modules[_module_name(path)]
 
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """An application's code at one moment: its file, and the modules of its folder that it imports, by name.
+    """A copy of an application's code: its file, and the modules that it imports from its folder, by name.
 
-    A process that loads an edition runs that code, whatever has become of the files since.
+    A process that loads an edition runs that code, even if the files have changed since.
     """
 
     reference: str
     modules: dict[str, KeptModule]
 
     def take(self, before: Edition | None = None) -> None:
-        """Reads the file as it is now, and runs it. `before`: the edition whose modules make way.
+        """Reads the file as it is now, and runs it. `before`: the edition whose modules it replaces.
 
-        Raises ApplicationError; then `modules` are those that were read so far, and the others are there again.
+        Raises ApplicationError; then `modules` holds those read so far, and those of `before` are restored.
         """
         path = _file_of(self.reference)
         try:
@@ -75,11 +75,11 @@ class Edition:
         self._load(on_disk=True, before=before)
 
     def load(self) -> Application:
-        """Runs it in this process. Raises ApplicationError."""
+        """Runs the edition in this process. Raises ApplicationError."""
         return self._load(on_disk=False)
 
     def write(self, path: Path) -> str:
-        """Writes it; returns a reference for `load`. Whoever can write that file can run code in who loads it."""
+        """Writes the edition; returns a reference for `load`. Who can write the file can run code in its readers."""
         modules = {
             name: [each.path, each.source.decode("latin-1"), each.is_package]
             for name, each in self.modules.items()
@@ -90,7 +90,7 @@ class Edition:
 
     @classmethod
     def read(cls, path: Path) -> Edition:
-        """What was written. Raises ApplicationError where it is gone."""
+        """Reads a written edition. Raises ApplicationError if the file is missing."""
         try:
             reference, modules = json.loads(path.read_text())
         except FileNotFoundError:
@@ -108,7 +108,7 @@ class Edition:
         name = _module_name(path)
         instead_of = before.modules if before is not None else {}
         with importing(path.parent, self.modules, on_disk=on_disk, instead_of=instead_of):
-            return _chosen(_run(self.modules[name].spec(name), self.reference), self.reference)
+            return _choose_application(_run(self.modules[name].spec(name), self.reference), self.reference)
 
 
 def _path_text(reference: str) -> str:
@@ -135,13 +135,13 @@ def _no_file(reference: str) -> ApplicationError:
 
 
 def _run(specification: ModuleSpec, reference: str) -> ModuleType:
-    """The module, run. Raises ApplicationError."""
+    """Creates and runs the module. Raises ApplicationError."""
     module, path, text = (
         importlib.util.module_from_spec(specification),
         _file_of(reference),
         _path_text(reference),
     )
-    assert specification.loader is not None  # noqa: S101 - of both kinds of specification
+    assert specification.loader is not None  # noqa: S101 - both kinds of specification have one
     sys.modules[specification.name] = module
     try:
         specification.loader.exec_module(module)
@@ -154,7 +154,7 @@ def _run(specification: ModuleSpec, reference: str) -> ModuleType:
     return module
 
 
-def _chosen(module: ModuleType, reference: str) -> Application:
+def _choose_application(module: ModuleType, reference: str) -> Application:
     path_text, _, name = reference.partition(":")
     found = {key: value for key, value in vars(module).items() if isinstance(value, Application)}
     if name and name in found:
@@ -169,7 +169,7 @@ def _chosen(module: ModuleType, reference: str) -> Application:
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """`:line` of the last frame of the traceback that lies in the user's file."""
+    """`:line` of the last traceback frame in the user's file; empty if there is none."""
     line, trace = "", error.__traceback__
     if isinstance(error, SyntaxError) and error.lineno:
         return f":{error.lineno}"

@@ -1,4 +1,4 @@
-"""Where the frames of a topic of the user's end: kept in Bettong's own Kafka, one writer a source."""
+"""Stores the frame boundaries of a user's topic in Bettong's own Kafka, with one writer per source."""
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
@@ -9,7 +9,7 @@ from bettong.topics import boundaries_topic
 def boundary_log(
     kafka: KafkaConnection, application: str, source: str, *, replication: int = -1
 ) -> TransactionalTopic:
-    """That of a source; whoever opens it shuts out who did before. Raises SettingsError for a password file.
+    """The log of a source. Opening it fences off the previous writer. Raises SettingsError for a bad password file.
 
     `replication`: see TransactionalTopic.
     """

@@ -1,13 +1,13 @@
-"""Snapshots in a directory: the store without a server.
+"""Snapshots in a directory: the snapshot store that needs no server.
 
     path/
       check-0/                        <stage>-<partition>
         1200-0-1200                   an increment: <offset>-<since>-<root>
         1450-1200-1200
-        .saving-1500-1450-1200-x1y2   being written; left when its writer is killed, removed by a later save
+        .saving-1500-1450-1200-x1y2   being written; stays if its writer is killed, removed by a later save
 
-A file gets its name by a rename, so every process that opens it sees all of it, on any file system whose renames are
-atomic.
+A file gets its name by a rename, so every process that opens it sees its full content, on any file system with atomic
+renames.
 """
 
 import re
@@ -23,18 +23,18 @@ from bettong.snapshots.chain import Increment, increments_of, needed_from
 _FOLDER = re.compile(r".+-\d+")
 _SAVING = re.compile(r"\.saving-(\d+-\d+-\d+)-.*")
 
-# A save is begun again when another process removes what it works on. Each such removal is the trace of a newer
-# root or of a `clear`; nobody does that ten times in the time of one save.
+# A save is retried when another process removes its file or folder. Each removal comes from a newer root or a
+# `clear`; ten of them during one save do not happen in practice.
 _ATTEMPTS_MAX = 10
 
 
 class DirectorySnapshots:
-    """A `SnapshotStore` in files. Several processes may save, read and clear at a time. Raises StoreError."""
+    """A `SnapshotStore` in files. Several processes may save, read and clear concurrently. Raises StoreError."""
 
     def __init__(self, path: Path, *, sync: Callable[[int], object] | None = None) -> None:
-        """`path` is made when it is first needed, and holds one application's snapshots only.
+        """`path` is created when first needed, and holds one application's snapshots only.
 
-        `sync` (give `os.fsync`) is called with the descriptor of each file before it gets its name. Without it
+        `sync` (such as `os.fsync`) is called with the descriptor of each file before the rename. Without it
         snapshots survive a killed process, but perhaps not a power failure.
         """
         self._path = path
@@ -68,7 +68,7 @@ class DirectorySnapshots:
         return increments_of(self._names(self._folder(partition)))
 
     def clear(self) -> None:
-        """See SnapshotStore. Leaves the folders, which others may be saving into, and what is no snapshot."""
+        """See SnapshotStore. Keeps folders, into which others may be saving, and files that are no snapshots."""
         for name in self._names(self._path):
             folder = self._path / name
             if _FOLDER.fullmatch(name) and folder.is_dir():
@@ -89,7 +89,7 @@ class DirectorySnapshots:
             raise self._error(str(error)) from None
 
     def _trim(self, folder: Path) -> None:
-        """Removes what no chain needs, and what killed writers of older increments left."""
+        """Removes increments that no chain needs, and leftovers of killed writers of older increments."""
         names = self._names(folder)
         first = needed_from(increments_of(names))
         for name in names:

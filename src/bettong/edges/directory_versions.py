@@ -1,11 +1,11 @@
-"""Versions of reference tables in a directory, beside the snapshots.
+"""Versions of reference tables in a directory, next to the snapshots.
 
 path/
   references/
     prices-0123456789abcdef-0/      a series
       2-9f86...                     a version: <number>-<fingerprint>
-      2-9f86....offsets             where each partition's log names it
-      .saving-...                   being written; left when its writer is killed, removed by a later one
+      2-9f86....offsets             the offsets at which each partition's log names it
+      .saving-...                   being written; stays if its writer is killed, removed by a later one
 """
 
 import os
@@ -22,10 +22,10 @@ class DirectoryVersions:
     """`snapshots.references.NamedBytes` in files. Raises StoreError."""
 
     def __init__(self, path: Path, *, sync: Callable[[int], object] | None = None) -> None:
-        """`path`, `sync`: as of `DirectorySnapshots`. It is also called with the folders that lead to a file.
+        """`path`, `sync`: see `DirectorySnapshots`. `sync` is also called with the folders above a file.
 
-        For a record names a version as soon as it is kept: a version whose name a loss of power takes away again would
-        be missing for good.
+        A log record names a version as soon as it is stored: if a power failure removed the file's name again, the
+        version would be missing for good.
         """
         self._path = path / "references"
         self._sync = sync
@@ -65,7 +65,7 @@ class DirectoryVersions:
             raise self._error(error) from None
 
     def _sync_names(self, folder: Path) -> None:
-        """Of the series' folder, of all series', of the application's, and of the one that holds that."""
+        """Syncs the series' folder and its three parents, up to the one that holds the application's."""
         if self._sync is None:
             return
         for each in (folder, *list(folder.parents)[:3]):

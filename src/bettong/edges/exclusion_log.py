@@ -1,7 +1,7 @@
-"""What stages leave out of records at which workers died, as records of the log.
+"""Exclusions (what a stage skips of a record at which workers died), stored as records of the log.
 
-Two workers may decide about one record at a time, each for itself: the first one's word in the log counts for both.
-Where workers die at the record all the same, a later one adds to it.
+Two workers may decide about one record at the same time: the first decision in the log counts for both. If workers
+still die at the record, a later decision extends it.
 """
 
 import threading
@@ -19,7 +19,7 @@ from bettong.identifiers import PartitionId, TopicPartition
 from bettong.topics import exclusions_topic
 from bettong.worker.exclusions import Exclusion, counting, decode_exclusion, encode_exclusion
 
-# One record at a time is written; a broker that restarts takes 4 s.
+# One record is written at a time; a broker restarts in 4 s.
 _BUFFER_BYTES_MAX = 1 << 22
 _ANSWER_S_MAX = 30.0
 _POLL_MS = 200
@@ -27,10 +27,10 @@ _RECORDS_MAX = 500
 
 
 class ExclusionLog:
-    """Of one application. Connects at the first question; safe to use from several threads.
+    """The exclusions of one application. Connects when first used; safe to use from several threads.
 
-    Raises LogUnavailableError when no broker answers within 30 s, LogError when it refuses or what it has is damaged.
-    What it has read is kept: each exclusion costs a worker's life several times, so there are few.
+    Raises LogUnavailableError when no broker answers within 30 s, LogError when it refuses or a record is damaged.
+    All exclusions stay in memory: each follows several deaths of workers, so there are few.
     """
 
     def __init__(self, where: str | KafkaConnection, application: str, *, frame_bytes_max: int) -> None:
@@ -44,11 +44,11 @@ class ExclusionLog:
         self._lock = threading.Lock()
 
     def known(self, partition: PartitionId) -> Mapping[int, Exclusion]:
-        """Those of a partition, by offset; what `refresh` and `append` find comes into the same mapping."""
+        """The exclusions of a partition, by offset. `refresh` and `append` add to the same mapping."""
         return self._found[partition]
 
     def refresh(self, since_s: float | None = None) -> None:
-        """Reads what is new in the log; not if that was done since `since_s`, by the monotonic clock. Blocks."""
+        """Reads new records of the log, unless that was done since `since_s` (monotonic clock). Blocks."""
         with self._lock:
             if since_s is not None and self._asked_s >= since_s:
                 return
@@ -58,7 +58,7 @@ class ExclusionLog:
             self._asked_s = asked_s
 
     def append(self, partition: PartitionId, exclusion: Exclusion) -> Exclusion:
-        """Keeps what was decided, unless something was before; what counts. Blocks until it is durable."""
+        """Appends a decision; returns the one that counts, which may be an earlier one. Blocks until it is durable."""
         done: Future[int | LogError] = Future()
         with (
             self._lock,
@@ -79,11 +79,11 @@ class ExclusionLog:
         return self._found[partition][exclusion.offset]
 
     def close(self) -> None:
-        """Closes the connection. The next question opens another."""
+        """Closes the connection. The next use opens another."""
         self._admin.close()
 
     def _read(self, ends: Mapping[int, int]) -> None:
-        """All records of these partitions below their ends. The first of an offset counts, and what adds to it."""
+        """Reads the partitions to their ends. For each offset the first decision counts, with its extensions."""
         firsts = {TopicPartition(self._topic, each): self._next.get(each, 0) for each in ends}
         firsts = {
             partition: first for partition, first in firsts.items() if first < ends[partition.partition]
@@ -94,14 +94,14 @@ class ExclusionLog:
         with LogReader(self._where, firsts, frame_bytes_max=self._frame_bytes_max) as reader:
             while any(at < ends[partition] for (_, partition), at in reader.positions().items()):
                 for record in reader.poll(_POLL_MS, _RECORDS_MAX):
-                    self._take(record.partition, record.offset, record.value)
+                    self._apply(record.partition, record.offset, record.value)
                 if time.monotonic() > deadline_s:
                     raise LogUnavailableError(
                         f"{self._topic} was not read to its end in {_ANSWER_S_MAX:.0f} s; is Kafka at"
                         f" {self._where.bootstrap} running and reachable?"
                     )
 
-    def _take(self, partition: int, offset: int, value: bytes) -> None:
+    def _apply(self, partition: int, offset: int, value: bytes) -> None:
         try:
             stage, exclusion = decode_exclusion(value)
         except DecodeError as error:

@@ -1,6 +1,6 @@
-"""Modules of an application's folder, run from sources that are kept: the file on disk may be another one by then.
+"""Runs modules of an application's folder from stored sources, because the files may have changed meanwhile.
 
-Tracebacks name the files, as ever. Modules of other folders are imported as ever, and are not kept.
+Tracebacks name the files as usual. Modules of other folders are imported as usual, and not stored.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptModule:
-    """A module's file, and what was in it."""
+    """A module's file, and its stored source."""
 
     path: str
     source: bytes
     is_package: bool = False
 
     def spec(self, name: str) -> ModuleSpec:
-        """By which it is imported."""
+        """The import specification that loads the stored source."""
         folders = [str(Path(self.path).parent)] if self.is_package else None
         found = spec_from_file_location(
             name, self.path, loader=_Loader(name, self), submodule_search_locations=folders
@@ -39,7 +39,7 @@ class KeptModule:
 
 
 class _Loader(SourceFileLoader):
-    """Runs what was kept. Byte code on disk is of a source of the same second: it is neither read nor written."""
+    """Runs the stored source. Ignores byte code on disk, which may be of another source of the same second."""
 
     def __init__(self, name: str, module: KeptModule) -> None:
         super().__init__(name, module.path)
@@ -51,7 +51,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds what is kept; where `on_disk`, also what lies in the folder, which is kept from then on."""
+    """Finds stored modules; with `on_disk` also those in the folder, which it stores."""
 
     def __init__(self, folder: Path, kept: dict[str, KeptModule], *, on_disk: bool) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class _Finder(MetaPathFinder):
 
     def _keep(self, name: str, path: Sequence[str] | None) -> None:
         if path is not None and name.partition(".")[0] not in self._kept:
-            return  # of a package that lies elsewhere, or in an environment within the folder
+            return  # its package is in another folder, or in an environment within the folder
         spec = PathFinder.find_spec(name, [str(self._folder)] if path is None else path)
         if spec is None:
             return
@@ -80,7 +80,7 @@ class _Finder(MetaPathFinder):
             is_package = spec.submodule_search_locations is not None
             self._kept[name] = KeptModule(spec.origin, Path(spec.origin).read_bytes(), is_package)
         elif isinstance(spec.loader, NamespaceLoader | None) and spec.submodule_search_locations:
-            # A folder without `__init__.py` is a package, as with an empty one.
+            # A folder without `__init__.py` is a package, as if it had an empty one.
             (first, *_) = spec.submodule_search_locations
             self._kept[name] = KeptModule(str(Path(first) / "__init__.py"), b"", is_package=True)
 
@@ -89,9 +89,9 @@ class _Finder(MetaPathFinder):
 def importing(
     folder: Path, kept: dict[str, KeptModule], *, on_disk: bool, instead_of: Mapping[str, KeptModule]
 ) -> Iterator[None]:
-    """Inside, imports find `kept` modules before others; those `instead_of` which they come are forgotten.
+    """Inside the block, imports find `kept` modules first; the modules that these replace (`instead_of`) are unloaded.
 
-    After an exception modules are as they were. `on_disk`: modules that are not kept are read in `folder`, and kept.
+    An exception restores the loaded modules. `on_disk`: other modules are read from `folder`, and added to `kept`.
     """
     finder = _Finder(folder, kept, on_disk=on_disk)
     before = {

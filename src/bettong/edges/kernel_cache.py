@@ -1,8 +1,8 @@
-"""Keeps compiled kernels between runs: compiling takes seconds, loading milliseconds.
+"""Caches compiled kernels between runs: compiling takes seconds, loading milliseconds.
 
-Numba caches functions that come from files. So a kernel's source is written to a file named by everything that its
-machine code depends on (see `worker.code_facts`). An edited function gives another name; an old file is never wrong,
-only unused, and removed in time.
+Numba caches functions that are in files. So a kernel's source is written to a file named by everything that its machine
+code depends on (see `worker.code_facts`). An edited function gets another name; old files are never wrong, only unused,
+and are removed later.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _UNUSED_S_MAX = 30 * 24 * 3600
 
 
 def _version() -> str:
-    """Of all that takes part in machine code besides users' functions: our extensions of Numba, and packages."""
+    """The version of everything that determines machine code besides users' functions: Numba extensions, packages."""
     extensions = (*sorted(Path(numba_types.__path__[0]).glob("*.py")), Path(prefetching.__file__))
     digest = hashlib.blake2b(b"".join(path.read_bytes() for path in extensions), digest_size=16)
     return f"{digest.hexdigest()} {numba.__version__} {np.__version__} {sys.version}"
@@ -35,22 +35,22 @@ _VERSION = _version()
 
 
 def kernel_cache(folder: Path) -> "KernelFolder | None":
-    """The cache in the folder of `BETTONG_KERNEL_CACHE`; None where it cannot be trusted or made."""
+    """The cache in the folder of `BETTONG_KERNEL_CACHE`; None if it cannot be trusted or created."""
     found = kernel_folder(folder)
     return KernelFolder(found) if found is not None else None
 
 
 class KernelFolder:
-    """A `KernelCache` in a folder. Several processes may use it at a time."""
+    """A `KernelCache` in a folder. Several processes may use it concurrently."""
 
     version = _VERSION
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is made when it is first needed. A user that can write in it can run code here."""
+        """`folder` is created when first needed. A user who can write to it can run code in this process."""
         self.folder = folder
 
     def load(self, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:
-        """See KernelCache. None too when another process removes the file at this moment."""
+        """See KernelCache. Returns None also when another process removes the file meanwhile."""
         folder = self.folder
         path = folder / f"kernel_{name}.py"
         try:
@@ -62,8 +62,8 @@ class KernelFolder:
                 Path(draft.name).replace(path)
         except OSError:
             return None
-        with suppress(OSError):  # a folder of another user's, or another process removes the same
-            # Noted beside it: Numba takes a file of another time of change for another file.
+        with suppress(OSError):  # another user's folder, or another process removes the same files
+            # In a file beside it, because Numba treats a kernel file with another modification time as changed.
             used = path.with_suffix(".used")
             used.touch()
             if is_new:
@@ -72,7 +72,7 @@ class KernelFolder:
         if specification is None or specification.loader is None:
             return None
         module = importlib.util.module_from_spec(specification)
-        # Numba finds the globals of what it loads by the module's name.
+        # Numba finds the globals of loaded functions by the module's name.
         sys.modules[path.stem] = module
         vars(module).update(names)
         try:
@@ -84,10 +84,10 @@ class KernelFolder:
 
 
 def _remove_unused(folder: Path, *, before_s: float) -> None:
-    """Removes kernels last loaded before that time, with their machine code if Numba keeps it beside them."""
+    """Removes kernels last loaded before that time, with their machine code if Numba stores it beside them."""
     for path in folder.glob("kernel_*.py"):
         files = list(folder.glob(f"{path.stem}.*"))
-        # There are none where another process has just removed them.
+        # Empty if another process has just removed them.
         if max((each.stat().st_mtime for each in files), default=before_s) < before_s:
             for each in (*folder.glob(f"__pycache__/{path.stem}.*"), *files):
                 each.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The folder of compiled functions, which are code: used only where no other user can have written them."""
+"""The folder of compiled functions. These are code, so it is used only if no other user can have written them."""
 
 import os
 import stat
@@ -10,10 +10,10 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def kernel_folder(cache: Path, report: Callable[[str], object] = sys.stderr.write) -> Path | None:
-    """The folder of `BETTONG_KERNEL_CACHE`, closed to others; None where it cannot be trusted or made.
+    """The folder of `BETTONG_KERNEL_CACHE`, closed to other users; None if it cannot be trusted or created.
 
-    Then functions are compiled at each start, and `report` gets a line that says why. Files in it that others may
-    have written are removed: they are compiled again.
+    Then functions are compiled at each start; `report` gets a line with the cause if it cannot be trusted. Files in it
+    that others may have written are removed, and compiled again.
     """
     folder = folder_of(cache)
     if folder is None:
@@ -21,7 +21,7 @@ def kernel_folder(cache: Path, report: Callable[[str], object] = sys.stderr.writ
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         about, above = folder.lstat(), folder.resolve().parent.stat()
-        # Who may rename the folder may put another one there; in a sticky one (/tmp) only its owner may.
+        # Users who may rename the folder could replace it; in a sticky parent (/tmp) only the owner may.
         open_above = above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or open_above:
             report(
@@ -37,13 +37,13 @@ def kernel_folder(cache: Path, report: Callable[[str], object] = sys.stderr.writ
             ):
                 path.unlink(missing_ok=True)
     except OSError:
-        # No home that can be written: nothing is kept, as in a container.
+        # The home directory is not writable, as in a container: no cache.
         return None
     return folder
 
 
 def folder_of(cache: Path) -> Path | None:
-    """The folder with `~` resolved; None, that is no cache, for a user without a home."""
+    """The folder with `~` expanded; None, for no cache, if the user has no home directory."""
     try:
         return cache.expanduser()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Reads stretches of a log that must exist, from their first to their last record."""
+"""Reads given ranges of a log, all of whose records must exist."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Offsets = Mapping[TopicPartition, int]
 
 _RECORDS_MAX = 500
 _POLL_MS = 500
-# Beyond a restart of the broker (4 s); below what people wait for.
+# Longer than a restart of the broker (4 s), shorter than people's patience.
 _SILENCE_S_MAX = 30.0
 
 
 def stretch(
     kafka: str | KafkaConnection, firsts: Offsets, untils: Offsets, *, frame_bytes_max: int
 ) -> Iterator[Record]:
-    """The records of each (topic, partition) from its first offset up to but not including its last, in order.
+    """The records of each (topic, partition) from its offset in `firsts` to the one before that in `untils`, in order.
 
     Memory is bounded by a few fetches. Raises LogTruncatedError when records are missing, LogUnavailableError when the
-    broker gives none for 30 s.
+    broker returns none for 30 s.
     """
     starts = {partition: first for partition, first in firsts.items() if first < untils[partition]}
     if not starts:
@@ -40,6 +40,6 @@ def stretch(
                     yield record
             if time.monotonic() - heard_s > _SILENCE_S_MAX:
                 raise LogUnavailableError(
-                    f"Kafka at {KafkaConnection.of(kafka).bootstrap} gave no record for {_SILENCE_S_MAX:.0f} s,"
+                    f"Kafka at {KafkaConnection.of(kafka).bootstrap} returned no record for {_SILENCE_S_MAX:.0f} s,"
                     f" {left} are left to read; is it running?"
                 )

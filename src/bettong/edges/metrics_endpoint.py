@@ -1,7 +1,7 @@
-"""What Prometheus reads of a service: its live metrics, by the names in `bettong.metrics`. Counts nothing itself.
+"""Serves a service's live metrics to Prometheus, under the names in `bettong.metrics`. Counts nothing itself.
 
-Plain HTTP, for reading alone. Texts (errors, what is waited for) are not among the series, and labels are names of the
-application: sources, sinks, stages, partitions.
+Plain HTTP, read only. Texts (errors, reasons for waiting) are not exported; labels are names of the application:
+sources, sinks, stages, partitions.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ from bettong.services import SERVICES
 from bettong.worker.balance import AccountKind, PartitionAccounts
 from bettong.worker.stopwatch import times_of
 
-# A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
+# A scrape waits for one attempt to reach Redis; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose metrics an endpoint serves."""
+    """The service whose metrics an endpoint serves."""
 
     service: str
     application: str
@@ -41,9 +41,9 @@ class Identity:
 
 
 class MetricsEndpoint:
-    """Serves the series of one service from entering to leaving, on threads of its own; does nothing without `listen`.
+    """Serves the series of one service inside its `with` block, on its own threads; does nothing without `listen`.
 
-    Raises SettingsError, on entering, when it cannot listen.
+    Raises SettingsError on entering when it cannot listen.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class MetricsEndpoint:
         self._listen = listen
         self._log = log
         self._metrics = _MetricsCollector(identity, live)
-        self._stop = _nothing
+        self._stop = _stop_nothing
 
     def __enter__(self) -> Self:
         if self._listen is None:
@@ -70,7 +70,7 @@ class MetricsEndpoint:
         except OSError as error:
             raise SettingsError(
                 f"BETTONG_METRICS_LISTEN: cannot listen on {self._listen}: {error.strerror or error};"
-                " choose another address, or stop who listens there"
+                " choose another address, or stop the process that listens there"
             ) from None
 
         self._log.info("metrics for Prometheus", address=f"{host}:{server.server_port}")
@@ -90,7 +90,7 @@ class MetricsEndpoint:
 
 
 def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
-    """The series of a service's record and of those of partitions, in the order of `metrics.SERIES`. Pure."""
+    """The series of a service's record and of its partitions' records, in the order of `metrics.SERIES`. Pure."""
     found: dict[str, Metric] = {}
     service = str(record.get(SERVICE.name, ""))
     scopes = _scopes(service)
@@ -116,7 +116,7 @@ def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
 
 
 def _of_computations(series: Series, text: str) -> list[tuple[str, float]]:
-    """By computation or output, what a partition's text says of it; nothing where another version wrote it."""
+    """Values by computation or output, parsed from a partition's metric; empty if another version wrote it."""
     try:
         if series.metric is TIMES:
             times = times_of(text or "{}")
@@ -128,14 +128,14 @@ def _of_computations(series: Series, text: str) -> list[tuple[str, float]]:
 
 
 def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, str], object]]:
-    """The values of a series in a record: of the metric itself, or of what stands behind its name."""
+    """The values of a series in a record, with labels from the suffixes of the metric's name."""
     if not series.labels:
         yield {}, record.get(series.metric.name)
         return
     for name, value in record.items():
-        metric, _, behind = name.partition("/")
-        if metric == series.metric.name and behind:
-            yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
+        metric, _, suffix = name.partition("/")
+        if metric == series.metric.name and suffix:
+            yield dict(zip(series.labels, suffix.rsplit("/", len(series.labels) - 1), strict=True)), value
 
 
 def _family(name: str, meaning: str, metric: metric_series.Metric | None = None) -> Metric:
@@ -164,25 +164,27 @@ class _MetricsCollector(Collector):
         self._has_partitions = Scope.PARTITION in _scopes(identity.service)
 
     def collect(self) -> Iterator[Metric]:
-        """See Collector. Called by a scrape, on a thread of its own."""
+        """See Collector. Called for each scrape, on a separate thread."""
         record, service = self._live.latest, self._identity.service
-        yield self._one("bettong_service_info", {**self._named(), "version": version("bettong")}, 1)
+        yield self._gauge(
+            "bettong_service_info", {**self._identity_labels(), "version": version("bettong")}, 1
+        )
         age_s = self._live.age_s()
         if age_s is not None:
-            yield self._one("bettong_heartbeat_age_seconds", {"service": service}, age_s)
+            yield self._gauge("bettong_heartbeat_age_seconds", {"service": service}, age_s)
         states = _family("bettong_state", BESIDE["bettong_state"][1])
         for state in STATES:
             held = float(record.get(STATE.name) == state)
             states.add_sample("bettong_state", {"service": service, "state": state}, held)
         yield states
         partitions: Partitions = {}
-        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the one that leads reports them
+        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the leader reports them
             try:
                 partitions = self._live.partitions(attempts_s=_ATTEMPTS_S)
                 readable = 1
             except StoreError:
                 readable = 0
-            yield self._one("bettong_partition_metrics_readable", {}, readable)
+            yield self._gauge("bettong_partition_metrics_readable", {}, readable)
             if readable:
                 yield self._account_differences(record, partitions)
         yield from families(record, partitions)
@@ -193,7 +195,7 @@ class _MetricsCollector(Collector):
             family.add_sample("bettong_account_differences", {"stage": stage}, count)
         return family
 
-    def _named(self) -> dict[str, str]:
+    def _identity_labels(self) -> dict[str, str]:
         return {
             "application": self._identity.application,
             "instance": self._identity.instance,
@@ -201,7 +203,7 @@ class _MetricsCollector(Collector):
         }
 
     @staticmethod
-    def _one(name: str, labels: dict[str, str], value: float) -> Metric:
+    def _gauge(name: str, labels: dict[str, str], value: float) -> Metric:
         family = _family(name, BESIDE[name][1])
         family.add_sample(name, labels, value)
         return family
@@ -211,5 +213,5 @@ def _scopes(service: str) -> tuple[Scope, ...]:
     return SERVICES[service].scopes if service in SERVICES else ()
 
 
-def _nothing() -> None:
-    """The end of an endpoint that never listened."""
+def _stop_nothing() -> None:
+    """Stops an endpoint that never listened."""

@@ -1,4 +1,4 @@
-"""How many partitions an application has, as the records of its topic for that say: see `snapshots.partitioning`."""
+"""Stores the number of an application's partitions as records of a topic: see `snapshots.partitioning`."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -14,13 +14,13 @@ from bettong.identifiers import TopicPartition
 from bettong.snapshots.partitioning import Partitioning, fault_of, newest
 from bettong.topics import is_stage_topic, partitioning_topic, stage_of_topic
 
-# Of 4,096 partitions of a hundred stages, with where each log ended.
+# Enough for 4,096 partitions of a hundred stages, with the end of each log.
 _RECORD_BYTES_MAX = 4 * 1024 * 1024
 _ANSWER_S_MAX = 30.0
 
 
 class PreparedTopics(NamedTuple):
-    """The topics that did not exist, how often the number of partitions was changed, and `record_count` before that."""
+    """The topics that were created, how often the partition count was changed, and `record_count` at the start."""
 
     created: tuple[str, ...]
     generation: int
@@ -37,10 +37,10 @@ def prepare_topics(
     replication: int,
     frame_bytes_max: int,
 ) -> PreparedTopics:
-    """What a service does before it runs: is it told the right number of partitions, and have the topics got them?
+    """Checks, before a service runs, that its number of partitions is right and that the topics have them.
 
-    Creates those that do not exist. A stage that the application got since its number of partitions was changed begins
-    with a mark that says so. Raises LogError that says what to do, LogUnavailableError without a broker.
+    Creates missing topics. The log of a stage that was added after a change of the number begins with a mark that
+    says so. Raises LogError with the remedy, LogUnavailableError without a broker.
     """
     records = record_count(admin, application)
     kept = _newest_of(admin, where, application, records)
@@ -77,9 +77,9 @@ def _mark_new(
     *,
     frame_bytes_max: int,
 ) -> None:
-    """Where nothing has been written yet, the first record says of which generation a stage is. By topic, the stage.
+    """Appends to each empty log a first record with the generation of its stage. `stages`: by topic.
 
-    All services do it before they write anything else. So one of these records comes first, and others say nothing new.
+    All services do so before they write anything else. So one such record comes first, and the others are redundant.
     """
     begins = Repartition(kept.generation, kept.partitions, begins_stage=True)
     empty = {
@@ -92,12 +92,12 @@ def _mark_new(
 
 
 def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:
-    """The newest record that counts; None of an application that was never repartitioned. Blocks; raises LogError."""
+    """The newest valid record; None for an application that was never repartitioned. Blocks; raises LogError."""
     return _newest_of(admin, where, application, record_count(admin, application))
 
 
 def record_count(admin: LogAdmin, application: str) -> int:
-    """How many records its topic has: each step of a change appends one. Blocks; raises LogError."""
+    """The number of records in the topic: each step of a change appends one. Blocks; raises LogError."""
     topic = partitioning_topic(application)
     if not admin.partition_counts([topic])[topic]:
         return 0
@@ -105,7 +105,7 @@ def record_count(admin: LogAdmin, application: str) -> int:
 
 
 def _newest_of(admin: LogAdmin, where: KafkaConnection, application: str, count: int) -> Partitioning | None:
-    """The newest one that counts, of so many."""
+    """The newest valid record of the first `count`."""
     if not count:
         return None
     topic = partitioning_topic(application)
@@ -115,7 +115,7 @@ def _newest_of(admin: LogAdmin, where: KafkaConnection, application: str, count:
 
 
 def stored(record: Record) -> Partitioning:
-    """What a record of the topic says. Raises LogError that names one that is damaged."""
+    """Decodes a record of the topic. Raises LogError that names a damaged one."""
     try:
         return Partitioning.decode(record.value)
     except LogError as error:
@@ -126,7 +126,7 @@ def stored(record: Record) -> Partitioning:
 
 
 def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
-    """How many partitions of a topic of the application are in use, also while that is changed. Blocks; LogError."""
+    """The partitions in use of a topic of the application, also during a change. Blocks; raises LogError."""
     kept = kept_partitioning(admin, where, application)
     return kept if kept is not None else Partitioning(0, max(1, admin.partition_counts([topic])[topic]))
 
@@ -136,8 +136,8 @@ def keep_partitioning(
 ) -> None:
     """Appends a record. Blocks until it is durable.
 
-    Where there is no topic for it, it is made, with as many copies as topic `alike` has: it must not be lost before
-    the others.
+    Creates the topic if needed, with the replication factor of topic `alike`: it must not be less durable than the
+    others.
     """
     topic = partitioning_topic(application)
     if not admin.partition_counts([topic])[topic]:

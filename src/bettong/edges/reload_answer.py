@@ -1,4 +1,4 @@
-"""What a processor with BETTONG_RELOAD says of a change of its code, in a file: what became of it, what follows."""
+"""The file in which a processor with BETTONG_RELOAD reports the outcome of a change of its code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNFINISHED = "answer.new"
 
 
 class ReloadAnswer(BaseModel):
-    """The newest answer. The processor alone writes it; whoever reads it later than another misses nothing."""
+    """The newest answer. Only the processor writes it; it is cumulative, so readers may skip answers."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -24,13 +24,13 @@ class ReloadAnswer(BaseModel):
     )
 
     def write(self, folder: Path) -> None:
-        """Replaces the answer before, in one step."""
+        """Replaces the previous answer atomically."""
         (folder / _UNFINISHED).write_text(self.model_dump_json())
         (folder / _UNFINISHED).replace(folder / _FILE)
 
     @classmethod
     def read(cls, folder: Path) -> ReloadAnswer | None:
-        """The newest one; None before the first."""
+        """Reads the newest answer; None before the first."""
         try:
             return cls.model_validate_json((folder / _FILE).read_bytes())
         except FileNotFoundError:

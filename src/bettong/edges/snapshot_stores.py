@@ -1,4 +1,4 @@
-"""The store of snapshots that `BETTONG_SNAPSHOTS` names: for the processor, and for the commands that read states."""
+"""Creates the snapshot store of `BETTONG_SNAPSHOTS`, for the processor and for commands that read states."""
 
 import os
 from pathlib import Path
@@ -16,9 +16,9 @@ REDIS = "redis"
 
 
 def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotStore:
-    """The application's snapshots at `url`, as `bettong.config.endpoints.snapshots_url` leaves it.
+    """The application's snapshots at `url`, as returned by `bettong.config.endpoints.snapshots_url`.
 
-    Connects to nothing yet. Raises SettingsError for a URL that cannot be one, or whose package is missing.
+    Does not connect yet. Raises SettingsError for an unsupported URL, or one whose package is missing.
     """
     if url == REDIS:
         return RedisSnapshots(redis)
@@ -30,7 +30,7 @@ def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotSto
 
 
 def reference_store(url: str, application: str, redis: RedisStore) -> ReferenceStore:
-    """The versions of the application's reference tables, beside its snapshots. As `snapshot_store`."""
+    """The versions of the application's reference tables, beside its snapshots. See `snapshot_store`."""
     if url == REDIS:
         return ReferenceStore(RedisVersions(redis))
     folder = folder_of(url)
@@ -47,15 +47,14 @@ def local_states(folder: Path) -> DirectorySnapshots:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Makes a folder in shared memory that is ours alone.
+    """Creates a folder in shared memory that only our user can access.
 
-    Raises SettingsError when it, or the folder above it, is another user's: a writer of the states there can
-    give us wrong ones.
+    Raises SettingsError when it, or its parent, belongs to another user, who could plant wrong states there.
     """
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Not of what a link leads to: its owner could turn it.
+        # `lstat`, not the target of a link, because the link's owner could change it.
         owners = {each.lstat().st_uid for each in (folder.parent, folder)}
         if owners <= {os.geteuid(), 0}:
             folder.chmod(0o700)
@@ -70,7 +69,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def prepare(url: str) -> None:
-    """What can be known of a URL at start, before anything is saved: loads its package, makes its folder.
+    """Checks a URL at the start, before anything is saved: loads its package, creates its folder.
 
     Raises SettingsError.
     """
@@ -80,9 +79,9 @@ def prepare(url: str) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(
-                f"BETTONG_SNAPSHOTS: {url} cannot be made: {error}; name a folder that may be written"
+                f"BETTONG_SNAPSHOTS: {url} cannot be created: {error}; name a writable folder"
             ) from None
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise SettingsError(f"BETTONG_SNAPSHOTS: {url} may not be written; name a folder that may")
+            raise SettingsError(f"BETTONG_SNAPSHOTS: {url} is not writable; name a writable folder")
     elif url != REDIS:
         check_scheme(url)

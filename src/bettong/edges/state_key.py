@@ -1,4 +1,4 @@
-"""The key that signs states which are pickles: a file that no other user can read, and that no store holds."""
+"""The key that signs pickled states, in a file that no other user can read, and outside all stores."""
 
 import os
 import stat
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from bettong.errors import SettingsError
 
-# As long as what the signature gives; a longer one would be taken for its hash.
+# At least the length of the signature.
 _BYTES_MIN = 32
 _BYTES_MAX = 4096
 
 
 def state_key(path: Path | None) -> bytes | None:
-    """The key in the file of `BETTONG_STATE_KEY_FILE`; None without one.
+    """The key in the file of `BETTONG_STATE_KEY_FILE`; None if that is not set.
 
-    Raises SettingsError when it cannot be read, is another user's, may be read or written by others, or is too short.
+    Raises SettingsError when the file cannot be read, is another user's, is accessible to others, or is too short.
     """
     if path is None:
         return None
@@ -39,9 +39,9 @@ def state_key(path: Path | None) -> bytes | None:
 
 
 def is_closed(about: os.stat_result, *, user: int, groups: Collection[int]) -> bool:
-    """Whether a file is for nobody but that user and root. Pure.
+    """Whether only that user and root can access a file. Pure.
 
-    Root may let a group of the user's read one of its own: so kubelet mounts a Secret under fsGroup.
+    A file of root's may be readable by a group of the user's: kubelet mounts a Secret so under fsGroup.
     """
     mode = stat.S_IMODE(about.st_mode)
     if about.st_uid == 0 and about.st_gid in groups:

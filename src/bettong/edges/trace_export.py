@@ -1,10 +1,10 @@
-"""Sends spans to a collector of OpenTelemetry, OTLP over gRPC, beside whatever is measured.
+"""Exports spans to an OpenTelemetry collector, by OTLP over gRPC, without disturbing the service.
 
     report ─> queue, bounded ─> thread ─> collector
-              full: dropped, counted       away: dropped, counted; said once, and when it is back
-                                           cannot be made: the same for good, said once
+              full: dropped, counted       unavailable: dropped, counted; logged once, and when it is back
+                                           exporter cannot be created: the same for good, logged once
 
-Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread.
+Reporting a span never blocks or fails. The thread imports OpenTelemetry's packages.
 """
 
 import logging
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import SpanContext
 
-# Some 2 MB. At a hundred spans a second, a collector may be busy for 40 s before any is dropped.
+# Some 2 MB. At a hundred spans a second, a collector may stall for 40 s before spans are dropped.
 QUEUE_SPANS_MAX = 4096
 _BATCH_SPANS_MAX = 512
-# A span waits so long for others: a request of one costs the collector as much as one of hundreds.
+# How long a span waits for others: a request with one span costs the collector as much as one with hundreds.
 _WAIT_S = 1.0
-# Of one request, with the exporter's own retries.
+# One request, with the exporter's own retries.
 _EXPORT_S_MAX = 5.0
-# A service that stops waits so long for its last spans.
+# How long a stopping service waits for its last spans.
 _CLOSE_S_MAX = 2.0
-# Its lines of OpenTelemetry are left out, by this name.
+# OpenTelemetry's log lines from this thread are suppressed.
 _THREAD = "bettong-traces"
 _EXPORTER = "opentelemetry.exporter.otlp.proto.grpc"
 
-# Before anybody loads gRPC here: what it does at a fork, while an export is under way, kills one fork in some hundreds,
-# and a worker folds what has killed others in a fork. A fork makes no calls.
+# Must be set before gRPC is imported: its fork handlers, during an export, kill one fork in some hundreds, and a worker
+# processes suspect records in a fork. A fork makes no calls.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportingService:
-    """Whose spans these are: `service` as OpenTelemetry is to name it, `application` where there is one."""
+    """The service that reports spans: `service` is its OpenTelemetry name; `application` may be empty."""
 
     service: str
     instance: str
@@ -58,7 +58,7 @@ class ReportingService:
 
 
 def require_exporter(endpoint: str | None, setting: str) -> None:
-    """Raises SettingsError where traces are wanted and OpenTelemetry's packages are not installed."""
+    """Raises SettingsError if there is an endpoint but OpenTelemetry's packages are not installed."""
     if endpoint is None:
         return
     try:
@@ -75,10 +75,10 @@ def require_exporter(endpoint: str | None, setting: str) -> None:
 def exporting(
     settings: ServiceSettings, service: str, application: str, log: Logger, *, instance: str = ""
 ) -> "Iterator[TraceExport | None]":
-    """Where a service reports its spans while the block lasts; None where there are no traces.
+    """Exports a service's spans while the block lasts; yields None if traces are off.
 
-    Enter it in the process that reports: its thread does not outlive a fork. `instance`: where the service has several
-    processes, which of them. Raises SettingsError.
+    Enter it in the process that reports, because its thread does not survive a fork. `instance`: the process, if the
+    service has several. Raises SettingsError.
     """
     if settings.trace_endpoint is None or not settings.measures:
         yield None
@@ -90,9 +90,9 @@ def exporting(
 
 
 class TraceExport(BlockThread):
-    """Exports spans from entering to leaving, which waits for the last ones, at most `_CLOSE_S_MAX`.
+    """Exports spans inside its `with` block, whose end waits for the last ones, at most `_CLOSE_S_MAX`.
 
-    `exported`, `dropped`: how many spans, so far.
+    `exported`, `dropped`: numbers of spans so far.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class TraceExport(BlockThread):
         self._pid = os.getpid()
 
     def report(self, span: TraceSpan) -> None:
-        """Takes a span, or drops it; never blocks, never raises. From any thread. In a fork it does nothing."""
+        """Queues a span, or drops it; never blocks, never raises. From any thread. Does nothing in a forked process."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -130,11 +130,11 @@ class TraceExport(BlockThread):
             self._full.set()
 
     def metrics(self) -> dict[str, str | int | float]:
-        """For the live record. From any thread."""
+        """Metrics for the live record. From any thread."""
         return {metrics.DROPPED_SPANS.name: self.dropped}
 
     def abandon(self) -> None:
-        """Leaving waits no more: what is not exported yet is, if this process lives on for some seconds."""
+        """Makes leaving the block not wait: remaining spans are exported only if the process lives for some seconds."""
         self._is_abandoned = True
 
     def __exit__(
@@ -142,7 +142,7 @@ class TraceExport(BlockThread):
     ) -> None:
         self._stopping.set()
         self._full.set()
-        # Nobody waits for a collector that does not answer.
+        # Do not wait for a collector that does not answer.
         if not self._is_away and not self._is_abandoned:
             super().__exit__(kind, error, trace)
             if self._thread.is_alive():
@@ -151,7 +151,7 @@ class TraceExport(BlockThread):
     def _run(self) -> None:
         try:
             exporter = SpanExporter(self._endpoint, self._reporter)
-        except Exception as error:  # noqa: BLE001 - its own variables say anything, and it raises anything
+        except Exception as error:  # noqa: BLE001 - its own variables can cause any error
             self._turn_off(error)
             return
         try:
@@ -194,7 +194,7 @@ class TraceExport(BlockThread):
             self._queue.clear()
 
     def _log_change(self, *, is_away: bool, **fault: str) -> None:
-        """Says it when a collector goes, and when it is back."""
+        """Logs when a collector becomes unavailable, and when it is back."""
         if is_away is self._is_away:
             return
         self._is_away = is_away
@@ -208,10 +208,10 @@ class TraceExport(BlockThread):
             self._log.info("traces are exported again", endpoint=self._endpoint, dropped=self.dropped)
 
 
-class _NotOfExports(logging.Filter):
-    """Leaves out what OpenTelemetry says in threads that export: a line for each attempt, where ours says it once.
+class _ExportThreadFilter(logging.Filter):
+    """Suppresses OpenTelemetry's log lines of exporting threads: it logs each attempt, while we log an outage once.
 
-    Its loggers keep their level: in a client's process OpenTelemetry is the user's elsewhere.
+    Its loggers keep their level, because in a client's process the user may use OpenTelemetry, too.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -219,21 +219,21 @@ class _NotOfExports(logging.Filter):
         return record.threadName != _THREAD
 
 
-_NOT_OF_EXPORTS = _NotOfExports()
+_EXPORT_THREAD_FILTER = _ExportThreadFilter()
 
 
 def _silence_opentelemetry() -> None:
-    """When it is loaded: a filter holds for the very logger that a line is given to, and each module has its own."""
+    """Filters every logger of the loaded modules: a filter applies only to its own logger, and each module has one."""
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith("opentelemetry.") and isinstance(logger, logging.Logger):
-            logger.addFilter(_NOT_OF_EXPORTS)
+            logger.addFilter(_EXPORT_THREAD_FILTER)
 
 
 class SpanExporter:
-    """OpenTelemetry's exporter, for spans of ours. For one thread."""
+    """OpenTelemetry's exporter for our spans. For one thread."""
 
     def __init__(self, endpoint: str, reporter: ReportingService) -> None:
-        """Loads OpenTelemetry, which takes a third of a second; connects with the first spans."""
+        """Imports OpenTelemetry, which takes a third of a second; connects with the first spans."""
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -252,13 +252,13 @@ class SpanExporter:
         )
 
     def export(self, spans: Sequence[TraceSpan]) -> bool:
-        """Whether a collector has taken them. Blocks for `_EXPORT_S_MAX` at most, and tries again meanwhile."""
+        """Returns whether a collector accepted the spans. Blocks for at most `_EXPORT_S_MAX`, with retries."""
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         return self._exporter.export([self._readable(each) for each in spans]) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._exporter.shutdown()
 
     def _readable(self, span: TraceSpan) -> "ReadableSpan":

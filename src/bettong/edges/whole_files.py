@@ -1,4 +1,4 @@
-"""Files that other processes see whole or not at all."""
+"""Writes files atomically: other processes see them complete or not at all."""
 
 import tempfile
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes, *, prefix: str, sync: Callable[[int], object] | None) -> None:
-    """Writes a file beside its place, under a name with that prefix, and renames it: atomic, as renames are.
+    """Writes a temporary file in the same folder, with that prefix, and renames it, which is atomic.
 
-    `sync` is called with its descriptor before. Makes the folder. Raises OSError; FileNotFoundError also where another
-    process removed folder or file meanwhile. A killed writer leaves the file with the prefix.
+    `sync` is called with its descriptor before. Creates the folder. Raises OSError; FileNotFoundError also when another
+    process removed folder or file meanwhile. A killed writer leaves the temporary file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=prefix, delete=False) as file:

@@ -1,4 +1,4 @@
-"""Whether anything is lost: the accounts of all partitions, as their records tell them."""
+"""Whether anything is lost: the accounts of all partitions, from their records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bettong.worker.balance import AccountKind, Balance, PartitionAccounts, bala
 
 @dataclass(frozen=True, slots=True)
 class AccountLine:
-    """What has become of messages at one place of a stage: an input, a computation or an output.
+    """What became of messages at one point of a stage: an input, a computation or an output.
 
-    `taken` = `used` + `filtered` + `late` + `dead_letters` + `skipped`; `partly_late` are among those used. Of an input
-    and of an output, used are those that have gone on. `filtered` is None where nothing ever is, `pending` where nobody
-    knows what is still in the log. `differences`: what does not add up, in words.
+    `taken` = `used` + `filtered` + `late` + `dead_letters` + `skipped`; `partly_late` are among those used. An input or
+    output has used the messages that it passed on. `filtered` is None where nothing ever is, `pending` where the rest
+    of the log is unknown. `differences`: what does not add up, in words.
     """
 
     stage: str
@@ -38,9 +38,9 @@ class AccountLine:
 def account_lines(
     partitions: Mapping[PartitionId, Record], rows: Sequence[PartitionRow], *, are_ends_known: bool
 ) -> list[AccountLine]:
-    """One line a place, by stage. `rows`: of all partitions. `are_ends_known`: whether their lag is from the logs.
+    """One line for each point, by stage. `rows`: of all partitions. `are_ends_known`: whether lag is from the logs.
 
-    What was sent and is in no log is a difference only where all logs are folded: records are not of one moment.
+    Messages that were sent and are in no log differ only where all logs are folded: records are not of one moment.
     """
     accounts = {
         id_: found for id_, record in partitions.items() if (found := _accounts_in(record)) is not None
@@ -53,7 +53,7 @@ def account_lines(
 
 
 def shown(found: Sequence[AccountLine]) -> list[AccountLine]:
-    """Those that people are shown: all but an input of messages that nobody could name, while none came."""
+    """The lines to show: all but the input of messages of unknown streams, while there are none."""
     return [line for line in found if line.kind != "input" or line.taken or line.name != "?"]
 
 
@@ -63,9 +63,9 @@ def differences(found: Sequence[AccountLine]) -> list[str]:
 
 
 def lasting(before: Sequence[AccountLine], now: Sequence[AccountLine]) -> list[AccountLine]:
-    """The lines of now; what does not add up is told of those that did not the time before, either.
+    """The lines of now, with differences only where there was one the time before, too.
 
-    For who looks again and again: what a stage has put out is in no log for a moment, and would be missed.
+    For callers that poll: output of a stage is in no log for a moment, and would count as missing.
     """
     wrong = {(line.stage, line.kind, line.name) for line in before if line.differences}
     return [
@@ -74,7 +74,7 @@ def lasting(before: Sequence[AccountLine], now: Sequence[AccountLine]) -> list[A
 
 
 def _accounts_in(record: Record) -> PartitionAccounts | None:
-    """None where it has none, or what another version of Bettong wrote."""
+    """None where the record has none, or another version of Bettong wrote it."""
     try:
         return PartitionAccounts.of_text(record.get(metrics.ACCOUNTS.name, ""))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What needs a person as events: when it began, and when it was over. Pure.
+"""Problems that need a person, as events: when an alert began, and when it was over. Pure.
 
-What is there for less than BEGINS_S is no alert, and one that was away for less than ENDS_S goes on: a number that
+A problem of less than BEGINS_S is no alert, and an alert that was away for less than ENDS_S continues: a number that
 swings about its bound is one alert, not one a second.
 """
 
@@ -16,15 +16,15 @@ ALERT = "alert"
 OVER = "alert over"
 BEGINS_S = 2.0
 ENDS_S = 10.0
-# Beyond these the first ones are kept: who has so many has seen enough.
+# Beyond these only the first ones are kept: more than anybody reads.
 ALERTS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is needed since `at_s`, and when it was seen last.
+    """A need since `at_s`, last seen at `last_s`.
 
-    `has_begun`: whether that is reported; `need` is what was needed then, until then what is needed now.
+    `has_begun`: whether it is reported; `need` is as of then, before that the newest.
     """
 
     need: Need
@@ -37,7 +37,7 @@ Alerts = Mapping[str, Alert]
 
 
 def alerts(before: Alerts, found: Sequence[Need], at_s: float) -> tuple[Alerts, list[Change]]:
-    """Those that stand now, by what they are about, and what is to be reported of them. `found`: the worst first."""
+    """The alerts that stand now, by what they are about, and their changes to report. `found`: the worst first."""
     needed: dict[str, Need] = {}
     for need in found:
         needed.setdefault(need.about, need)

@@ -1,4 +1,4 @@
-"""An application's graph in words, stage by stage: what comes in, what is computed, what goes out."""
+"""An application's graph in words, stage by stage: inputs, computations, outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bettong.topics import sink_topic, stage_topic
 
 @dataclass(frozen=True, slots=True)
 class GraphEntry:
-    """A stream that comes in, a computation, or an output: what kind, its name, what it does; `detail` beside that."""
+    """An input, a computation or an output: its kind, its name, what it does, and a `detail`."""
 
     kind: str
     name: str
@@ -110,7 +110,7 @@ def _ttl(lifetime: Lifetime | None) -> str:
 
 
 def _windows(windowing: Windowing) -> str:
-    """Which windows, of what, and what becomes of late messages."""
+    """The kind of windows, their aggregation, and the policy for late messages."""
     facts: dict[str, object] = {"late": windowing.late} | (
         {"emit_empty": True} if windowing.emit_empty else {}
     )
@@ -127,7 +127,7 @@ def _windows(windowing: Windowing) -> str:
 
 
 def _join(node: Joined) -> str:
-    """Which pairs of messages, and of which sides those without a partner, too."""
+    """Which messages pair up, and from which sides unpaired ones are emitted."""
     kind, facts = node.kind, [str(node.how)]
     times = kind.windowing.kind if isinstance(kind, InWindow) else kind
     facts += [type(times).__name__.lower()] * (times is not kind)
@@ -139,7 +139,7 @@ def _join(node: Joined) -> str:
 
 
 def _reference(source: ReferenceSource) -> str:
-    """What a table is loaded by, its key, and how often it is loaded again."""
+    """The function that loads a table, its key, and how often it is loaded again."""
     every = "" if source.reload_every_ns is None else f", loaded every {_duration(source.reload_every_ns)}"
     return f"{source.schema.name} by {source.key} of {_named(source.load)}{every}"
 
@@ -149,7 +149,7 @@ def _deleted(delete_when: object) -> str:
 
 
 def _timers(timers: Sequence[StateTimer]) -> str:
-    """Each timer, by what clock it fires, and what is called then."""
+    """Each timer, the clock that it fires by, and the function that it calls."""
     return "".join(
         f", timer {timer.field} by {timer.clock.value} calls {_named(timer.function)}" for timer in timers
     )
@@ -167,7 +167,7 @@ def _output(planned: Plan, output: StageOutput) -> GraphEntry:
 
 
 def _policy(on_error: str) -> str:
-    """What it says of messages that cannot be processed, unless that is the default."""
+    """The policy for messages that cannot be processed, unless it is the default."""
     return "" if on_error == "dead-letter" else f", on error {on_error}"
 
 

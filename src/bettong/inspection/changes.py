@@ -1,4 +1,4 @@
-"""What has changed from one inspection of a deployment to the next, in words. Pure."""
+"""The changes from one inspection of a deployment to the next, in words. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened, to whom, and when it was seen, or when they say that it was (Unix s)."""
+    """What happened, to what, and when it was seen or, if reported, when it happened (Unix s)."""
 
     at_s: float
     kind: ChangeKind
@@ -36,7 +36,7 @@ class Change:
 
 
 def begun(found: Inspection, at_s: float) -> list[Change]:
-    """What services say of the time before the first inspection: since when each is as it is. Oldest first."""
+    """The state of each service at the first inspection, at the time since when it has it. Oldest first."""
     changes = [
         Change(row.since_s if row.since_s is not None else at_s, ChangeKind.SERVICE, row.name, _is(row))
         for row in found.services
@@ -45,12 +45,12 @@ def begun(found: Inspection, at_s: float) -> list[Change]:
 
 
 def changes_between(before: Inspection, now: Inspection, at_s: float) -> list[Change]:
-    """What is otherwise now than it was."""
+    """The changes between two inspections."""
     changes = [
         Change(at_s, ChangeKind.SERVICE, what, text)
         for what, text in (*_services(before, now), *_answering(before, now))
     ]
-    if not {"redis"} & {*before.away, *now.away}:  # else nothing is known of these, and that is no change
+    if not {"redis"} & {*before.away, *now.away}:  # these are read from Redis
         changes += [
             Change(at_s, kind, what, text)
             for kind, found in (
@@ -67,7 +67,7 @@ def changes_between(before: Inspection, now: Inspection, at_s: float) -> list[Ch
 
 
 def added(kept: Sequence[Change], new: Sequence[Change]) -> tuple[Change, ...]:
-    """The newest CHANGES_MAX. Dead letters that keep coming are one change, with the last of them."""
+    """The newest CHANGES_MAX. Dead letters in quick succession are one change, with the last of them."""
     found = list(kept)
     for each in new:
         if each.what == DEAD_LETTERS:
@@ -85,7 +85,7 @@ def _services(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     for name, row in rows.items():
         was = old.get(name)
         if was is not None and UNKNOWN in {row.state, was.state}:
-            continue  # Redis is away, or was: nobody knows of a change
+            continue  # Redis is away, or was: a change is unknown
         if was is None:
             yield name, f"is there, {_is(row)}"
             continue
@@ -109,13 +109,13 @@ def _answering(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]
 
 
 def _workers(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
-    """Tasks that follow another one in their slot. Where it took longer than from one inspection to the next, its
-    partitions had nobody meanwhile: see `_partitions`.
+    """Slots with a new task. Where that took longer than an inspection's interval, their partitions had no owner
+    meanwhile: see `_partitions`.
     """
     old = before.incarnations
     new = sorted(slot for slot, task in now.incarnations.items() if slot in old and old[slot] != task)
     if new:
-        yield "workers", "ended, and others are at work: " + _together([f"slot {slot}" for slot in new])
+        yield "workers", "ended and were replaced: " + _together([f"slot {slot}" for slot in new])
 
 
 def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
@@ -132,7 +132,7 @@ def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]
         )
     going = [row for was, row in pairs if stands_still(was) and not stands_still(row)]
     if going:
-        yield "partitions", "go on: " + _together([str(row.id) for row in going])
+        yield "partitions", "make progress again: " + _together([str(row.id) for row in going])
     unsaved = [row for was, row in pairs if row.snapshot_fault and not was.snapshot_fault]
     if unsaved:
         yield "snapshots", "not saved: " + _together([f"{row.id}: {row.snapshot_fault}" for row in unsaved])
@@ -149,7 +149,7 @@ def _gaps(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     if gaps > gaps_before:
         yield "partitions", f"{gaps} wait for a lost frame: {_together(list(now.overview.gaps))}"
     elif gaps < gaps_before:
-        yield "partitions", f"{gaps_before - gaps} wait for a lost frame no more"
+        yield "partitions", f"{gaps_before - gaps} no longer wait for a lost frame"
 
 
 def _left_out(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
@@ -159,7 +159,7 @@ def _left_out(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
 
 def _references(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     for text in set(now.overview.references) - set(before.overview.references):
-        yield "reference tables", f"are as they were: {text}"
+        yield "reference tables", f"are out of date: {text}"
 
 
 def _dead_letters(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
@@ -170,7 +170,7 @@ def _dead_letters(before: Inspection, now: Inspection) -> Iterator[tuple[str, st
 
 
 def _slot(row: PartitionRow) -> str:
-    return "nobody" if row.slot is None else f"slot {row.slot}"
+    return "no slot" if row.slot is None else f"slot {row.slot}"
 
 
 def _together(texts: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where the time goes: how long each computation is at work, as the records of partitions tell it."""
+"""Where the time goes: how busy each computation is, from the records of partitions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bettong.worker.stopwatch import OWN_WORK, ComputationTimes, times_of
 
 @dataclass(frozen=True, slots=True)
 class ComputationLine:
-    """What a computation, an output, or the workers themselves do in all partitions of a stage.
+    """The work of a computation, of an output, or of the workers themselves in all partitions of a stage.
 
     `name`: empty for the workers' own work on frames. `taken`, `given`: messages since the beginning; None for that
-    work. `busy_share`: of a core, over all partitions, of late. The rest is what one frame takes there, of the slowest
-    partition, us.
+    work. `busy_share`: recent share of a core, over all partitions. The rest: the time of one frame there, in the
+    slowest partition, us.
     """
 
     stage: str
@@ -38,7 +38,7 @@ def computation_lines(
 ) -> list[ComputationLine]:
     """One line each, stages and computations as in `accounts`; a stage's own work before its computations.
 
-    Without those whose times nobody knows.
+    Without those whose times are unknown.
     """
     times: dict[tuple[str, str], list[ComputationTimes]] = {}
     for (stage, _), record in partitions.items():
@@ -53,13 +53,13 @@ def computation_lines(
 
 
 def busy_share(record: Record) -> float | None:
-    """How busy who folds a partition is with it, of late: 1, if it did nothing else. None where nobody knows."""
+    """How busy a partition has kept its worker recently: 1 if the worker did nothing else. None while unknown."""
     times = _times_in(record)
     return sum(each.busy_share for each in times.values()) if times else None
 
 
 def _times_in(record: Record) -> Mapping[str, ComputationTimes]:
-    """Nothing where it has none, or what another version of Bettong wrote."""
+    """Empty where the record has none, or another version of Bettong wrote it."""
     try:
         return times_of(record.get(metrics.TIMES.name) or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Dead letters as they are found in the log, and which of them are asked for. Pure."""
+"""Dead letters as found in the log, and their selection. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.v1.frame_pb2 import DeadLetter
 
-# What a page keeps of a message: enough to know it by.
+# The beginning of a message that a page keeps: enough to recognize it.
 _MESSAGE_BYTES_LISTED = 200
 
 Order = tuple[int, DeadLetterId]
@@ -19,7 +19,7 @@ Order = tuple[int, DeadLetterId]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A dead letter, and when its message was taken in (Unix ns)."""
+    """A dead letter, and when its message was received (Unix ns)."""
 
     id: DeadLetterId
     time_ns: int
@@ -27,13 +27,13 @@ class Found:
 
     @property
     def order(self) -> Order:
-        """Oldest first."""
+        """The sort key: oldest first."""
         return self.time_ns, self.id
 
 
 @dataclass(frozen=True, slots=True)
 class ResendMark:
-    """That a dead letter was sent again: begun when (Unix ns), and whether it is known to have arrived."""
+    """A dead letter's resend: when it began (Unix ns), and whether it is known to have arrived."""
 
     time_ns: int
     done: bool

@@ -1,7 +1,7 @@
-"""What is known of a deployment at a moment: its services, how far its logs are folded, and what is unknown.
+"""A deployment at a moment: its services, how far its logs are folded, and what is unknown.
 
-Facts from three sides: processes (of a suite on this machine), Redis (what services say), Kafka (where logs end). One
-that does not answer takes away what only it knows, never the rest. `bettong status` shows it.
+Facts come from processes (of a suite on this machine), Redis (services' records) and Kafka (the ends of logs). If one
+does not answer, only its own facts are missing. `bettong status` shows the result.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentAnswers:
-    """What services (by name) and partitions have said, and where logs end; `logs` is None where nobody was asked.
+    """The records of services (by name) and partitions, and where logs end; `logs` is None if Kafka was not asked.
 
-    `slots`: which one holds each partition, under the resident schedule, and `incarnations`: which of its tasks, one
-    after the other, is at work in each slot. `silent`: of kafka and redis those that do
-    not answer, and why.
+    `slots`: the slot that holds each partition, under the resident schedule; `incarnations`: the number of each slot's
+    current task. `silent`: which of kafka and redis do not answer, and why.
     """
 
     live: Mapping[str, Record] = field(default_factory=dict)
@@ -60,9 +59,9 @@ class DeploymentAnswers:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`unknown`: what does not answer, and so what is not known, in a line each. `away`: of kafka and redis those.
+    """`unknown`: what does not answer, and what is unknown for that reason, a line each. `away`: of kafka and redis.
 
-    `incarnations`: see DeploymentAnswers. `not_measured`: what nobody measures, so that its numbers are missing.
+    `incarnations`: see DeploymentAnswers. `not_measured`: measurements that are switched off.
     """
 
     application: str
@@ -82,7 +81,7 @@ class Inspection:
     def goes_on(self) -> bool:
         """Whether all services run, all answer, and no partition stands still or waits for a lost frame.
 
-        A console looks on: whether it runs changes nothing.
+        The console does not count: no other service depends on it.
         """
         runs = all(row.state in {RUNNING, STANDBY} for row in self.services if row.name != CONSOLE)
         held_up = self.overview.gaps or any(map(stands_still, self.partitions))
@@ -90,15 +89,15 @@ class Inspection:
 
 
 def inspection(application: str, services: list[ServiceRow], answers: DeploymentAnswers) -> Inspection:
-    """What the answers amount to."""
+    """The inspection that results from these answers."""
     logs = answers.logs
     begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
-    # What Kafka does not say now was said by it before: old metrics of lag are no better than a guess.
+    # Without Kafka, reported lag is of an earlier moment: no better than a guess.
     known = "kafka" not in answers.silent
     partitions = partition_rows(
         answers.live, answers.partitions, begins=begins, ends=ends, slots=answers.slots, lag_known=known
     )
-    if "redis" in answers.silent:  # where logs end alone says nothing of who folds them, and how far
+    if "redis" in answers.silent:  # the ends of logs alone do not show progress
         partitions = []
     accounts = account_lines(answers.partitions, partitions, are_ends_known=ends is not None)
     return Inspection(
@@ -107,7 +106,7 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         overview=overview(answers.live, answers.partitions, partitions),
         stages=stages(partitions),
         partitions=partitions,
-        unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
+        unknown=[f"{why}; its data is left out" for why in answers.silent.values()],
         accounts=accounts,
         computations=computation_lines(answers.partitions if is_folded(answers.live) else {}, accounts),
         away=tuple(answers.silent),

@@ -1,4 +1,4 @@
-"""What a form for scripts is made of: fields, each with its unit and what it says. Pure."""
+"""Building blocks of a form for scripts: fields, each with its unit and description. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 def unit_field(unit: str, description: str) -> Any:
-    """A field with a unit: of a number what it counts, else what the text is."""
+    """A field with a unit: what a number counts, or what kind of text it is."""
     return Field(description=description, json_schema_extra={"unit": unit})
 
 

@@ -1,7 +1,7 @@
 """An application as boxes and arrows: sources, computations and sinks, and the streams between them. Pure.
 
-A box is named `KIND:NAME`, for a source and a computation may have one name. What `key_by` makes is no box: its arrow
-leads from what it was made of to what reads it, through the log of the stage that it enters.
+A box is named `KIND:NAME`, because a source and a computation may share a name. A stream of `key_by` is no box: its
+arrow leads from its origin to its readers, through the log of the stage that it enters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BoxKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One of them. `stage`: the one that it runs in; "" for sources and sinks, which are in none."""
+    """A source, computation or sink. `stage`: the one that it runs in; "" for sources and sinks."""
 
     id: str
     kind: BoxKind
@@ -40,7 +40,7 @@ class Box:
 class Arrow:
     """A stream from one box to another. `log`: the stage through whose log it goes; "" within a stage.
 
-    `stream`: as the stage names it that reads it.
+    `stream`: its name in the stage that reads it.
     """
 
     start: str
@@ -59,12 +59,12 @@ class FlowGraph:
 
 
 def box_id(kind: BoxKind, name: str) -> str:
-    """How a box is named in arrows."""
+    """The id of a box, as arrows name it."""
     return f"{kind}:{name}"
 
 
 def flow_graph(planned: Plan) -> FlowGraph:
-    """The boxes and arrows of an application; no arrow stands twice."""
+    """The boxes and arrows of an application; no arrow occurs twice."""
     described = application_graph(planned)
     boxes = {box.id: box for box in _boxes(planned, described)}
     made_of = _made_of(planned)
@@ -90,7 +90,7 @@ def _box(kind: BoxKind, entry: GraphEntry, stage: str) -> Box:
 
 
 def _made_of(planned: Plan) -> dict[str, tuple[str, ...]]:
-    """By name of a stream that enters a stage: the boxes that it comes from."""
+    """The boxes that each stream comes from that enters a stage, by its name."""
     found: dict[str, tuple[str, ...]] = {
         source.name: (box_id(BoxKind.SOURCE, source.name),) for source in planned.sources
     }
@@ -106,7 +106,7 @@ def _made_of(planned: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def _starts(stage: Stage, stream: str, made_of: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The boxes from which a stream of a stage comes: a computation of it, or what is behind one of its inputs."""
+    """The boxes that a stream of a stage comes from: one of its computations, or the origins of an input."""
     if any(operator.node.name == stream for operator in stage.operators):
         return (box_id(BoxKind.COMPUTATION, stream),)
     return made_of.get(stream, ())

@@ -1,4 +1,4 @@
-"""What flows where: messages a second at each place of a stage, what became of them, and back-pressure. Pure."""
+"""Flow: messages a second at each point of a stage, what became of them, and back-pressure. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bettong.inspection.trends import rate
 
 @dataclass(frozen=True, slots=True)
 class FlowMeasures:
-    """An input, a computation or an output of a stage: see `accounts`. Rates are of the last seconds, None where not
-    known; the counts are those of its account.
+    """An input, a computation or an output of a stage: see `accounts`. Rates are of the last seconds, None while
+    unknown; counts are those of its account.
     """
 
     stage: str
@@ -31,7 +31,7 @@ class FlowMeasures:
 def flow_measures(
     accounts: Iterable[AccountLine], earlier: Iterable[AccountLine], passed_s: float
 ) -> tuple[FlowMeasures, ...]:
-    """One each. `earlier`: as they were `passed_s` before; nothing where nobody has looked."""
+    """One for each account. `earlier`: the accounts of `passed_s` before; empty if there are none."""
     old = {(line.stage, line.kind, line.name): line for line in earlier}
     return tuple(
         _flow(line, old.get((line.stage, line.kind, line.name)), passed_s) for line in shown([*accounts])
@@ -58,9 +58,9 @@ def _flow(line: AccountLine, old: AccountLine | None, passed_s: float) -> FlowMe
 def held_share(
     rows: Iterable[PartitionRow], earlier: Iterable[PartitionRow], passed_s: float
 ) -> float | None:
-    """The part of the time, 0 to 1, in which a slot waited for the log to take the output of these partitions.
+    """The share of the time, 0 to 1, in which a slot waited for the log to take the output of these partitions.
 
-    Of the slot that waited most; None where nobody says.
+    Of the slot that waited most; None if none reports it.
     """
     old = {row.id: row.held_s for row in earlier}
     by_slot: dict[object, float] = {}
@@ -75,10 +75,10 @@ def held_share(
 def services_held_share(
     records: Mapping[str, Record], earlier: Mapping[str, Record], passed_s: float, name: str = ""
 ) -> float | None:
-    """The part of the time, 0 to 1, in which who is before them was held up: see `metrics.HELD`. `name`: of a source or
-    sink, "" for all of a service.
+    """The share of the time, 0 to 1, in which services held up their producers: see `metrics.HELD`. `name`: of a source
+    or sink, "" for all of a service.
 
-    Of the instance that did so for longest; None where nobody says.
+    Of the instance that did so for longest; None if none reports it.
     """
     metric = f"{metrics.HELD.name}/{name}" if name else metrics.HELD.name
     shares = [
@@ -93,7 +93,7 @@ def services_held_share(
 
 
 def _share(old_s: float | None, new_s: float | None, passed_s: float) -> float | None:
-    """None where one is missing, or who counts has begun anew."""
+    """None where one is missing, or the counter has restarted."""
     if old_s is None or new_s is None or new_s < old_s or passed_s <= 0:
         return None
     return min(1.0, (new_s - old_s) / passed_s)

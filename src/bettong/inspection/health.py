@@ -1,7 +1,7 @@
-"""Whether a processor goes on: facts in, verdict out. Pure; `bettong health` finds the facts.
+"""Whether a processor makes progress: facts in, verdict out. Pure; `bettong health` collects the facts.
 
-A processor has stalled when records wait for it and nothing was folded for a while, or when it says nothing any
-more. What a new start does not mend counts as going on: a Kafka or a Redis that is away.
+A processor has stalled when records wait for it and nothing was folded for a while, or when it no longer reports. What
+a restart does not fix does not count as a stall: a Kafka or a Redis that is away.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from bettong.metrics import LAG, STANDBY, STATE, lag
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One check. `speaks`: its live record is there. `lag`: records in the log, not yet folded.
+    """One check. `speaks`: whether its live record exists. `lag`: records in the log, not yet folded.
 
     `folded`: the sum of the offsets that its partitions have reached.
     """
@@ -25,7 +25,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the checks before have shown: the last `folded`, and since when (Unix s) nothing has moved."""
+    """The result of earlier checks: the last `folded`, and since when (Unix s) nothing has moved."""
 
     folded: int
     since_s: float
@@ -46,7 +46,7 @@ def facts_of(
 
 
 def observed(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
-    """What is remembered after a check. `facts`: None when Kafka or Redis did not answer."""
+    """The result to remember after a check. `facts`: None when Kafka or Redis did not answer."""
     if facts is None:
         return Seen(seen.folded if seen else 0, now_s)
     moves = seen is None or facts.folded != seen.folded or facts.lag == 0
@@ -56,10 +56,9 @@ def observed(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
 
 
 def has_started(record: Mapping[str, str]) -> bool:
-    """Whether a schedule is at work, or another processor's is and this one stands by, by its live record.
+    """Whether its live record says that a schedule runs here, or that this processor stands by for another one.
 
-    One that waits for a partition that is held up reports its lag; one that waits for Kafka or a new start reports
-    none.
+    A processor that waits for a held-up partition reports its lag; one that waits for Kafka or a restart reports none.
     """
     state = record.get(STATE.name)
     return state in {"running", STANDBY} or (state == "waiting" and LAG.name in record)

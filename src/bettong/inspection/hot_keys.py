@@ -1,4 +1,4 @@
-"""Hot keys: which there are, and where one alone is too much for a partition. Pure."""
+"""Hot keys: the heaviest ones, and those that are too much for a partition. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bettong import metrics
 from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 
-# A key with so many times what a partition would have, were all alike, has a partition that no other number of
-# partitions helps: of 16 partitions an eighth of all messages.
+# A key with this multiple of a partition's even share overloads its partition, whatever the number of partitions: of
+# 16 partitions, an eighth of all messages.
 _TOO_MUCH = 2.0
 _REMEDY = (
-    "all of a key is in one partition, so neither more partitions nor more cores help: add up before, by `local` in"
-    " place of `key_by`; or key by more fields, and put the parts together in a stage behind"
+    "a key is in one partition, so neither more partitions nor more cores help: pre-aggregate by `local` in place of"
+    " `key_by`; or key by more fields, and combine the parts in a later stage"
 )
 
 
 class PartitionLoad(Protocol):
-    """What of `PartitionRow` matters here."""
+    """The part of `PartitionRow` that matters here."""
 
     @property
     def id(self) -> PartitionId:
@@ -32,7 +32,7 @@ class PartitionLoad(Protocol):
 
     @property
     def messages_per_s(self) -> float | None:
-        """Folded of late; None where the schedule does not measure it."""
+        """Folded recently; None where the schedule does not measure it."""
 
     @property
     def hot_keys(self) -> tuple[HotKey, ...]:
@@ -41,7 +41,7 @@ class PartitionLoad(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """A key that has at least `share` of all messages of its stage, more than a partition would have (`fair`)."""
+    """A key that has at least `share` of its stage's messages, more than a partition's even share (`fair`)."""
 
     id: PartitionId
     key: str
@@ -50,15 +50,15 @@ class Skew:
 
     @property
     def text(self) -> str:
-        """For people: what it is, and what to do."""
+        """The problem, and what to do."""
         return (
-            f"{self.id}: key {self.key!r} has {self.share:.0%} of the messages of its stage, where a partition would"
-            f" have {self.fair:.0%}; {_REMEDY}"
+            f"{self.id}: key {self.key!r} has {self.share:.0%} of the messages of its stage, an even share per"
+            f" partition is {self.fair:.0%}; {_REMEDY}"
         )
 
 
 def hot_keys_of(record: Mapping[str, str]) -> tuple[HotKey, ...]:
-    """The hot keys in a partition's record; none for what is none."""
+    """The hot keys in a partition's record; none if it cannot be read."""
     try:
         return HotKeys.parse(record.get(metrics.HOT_KEYS.name, "")).keys
     except ValueError:
@@ -66,9 +66,9 @@ def hot_keys_of(record: Mapping[str, str]) -> tuple[HotKey, ...]:
 
 
 def skews(rows: Iterable[PartitionLoad]) -> list[Skew]:
-    """The keys that alone are too much for a partition, the heaviest first; by what all partitions of a stage fold.
+    """The keys that alone are too much for a partition, the heaviest first, compared with all partitions of a stage.
 
-    That is of late, where all that have folded anything measure it, else since the beginning.
+    By recent rates where all partitions with messages measure them, else by counts since the beginning.
     """
     by_stage: dict[str, list[PartitionLoad]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What was found, as lines of JSON: dead letters and their reasons, what happened to a key, states. Pure."""
+"""Findings as lines of JSON: dead letters and their reasons, events of a key, states. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def dead_letter_json(found: Found, mark: ResendMark | None) -> str:
-    """All there is of a dead letter, as one line."""
+    """All fields of a dead letter, as one line."""
     dead_letter = found.dead_letter
     values = {
         "id": str(found.id),
@@ -30,7 +30,7 @@ def dead_letter_json(found: Found, mark: ResendMark | None) -> str:
 
 
 def reason_json(row: ReasonRow) -> str:
-    """How many dead letters there are of one computation and reason, and the newest one, as one line."""
+    """The number of dead letters of one computation and reason, and the newest one, as one line."""
     values = {
         "computation": row.key.computation,
         "reason": row.key.reason,
@@ -43,7 +43,7 @@ def reason_json(row: ReasonRow) -> str:
 
 
 def event_json(event: Event) -> str:
-    """All there is of an event, as one line."""
+    """All fields of an event, as one line."""
     values = {
         "offset": event.offset,
         "origin": event.origin,
@@ -66,7 +66,7 @@ def event_json(event: Event) -> str:
 
 
 def state_json(found: KeyState) -> str:
-    """One state of a key."""
+    """One state of a key, as one line."""
     values = {
         "stage": found.stage,
         "computation": found.computation,

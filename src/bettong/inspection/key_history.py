@@ -1,8 +1,8 @@
-"""One key's history: the log of its partition folded again, with an eye on that key. Answers "why?".
+"""One key's history: replays the log of its partition and records what happens to that key. Answers "why?".
 
-The fold is that of PartitionWorker. Around each stateful computation stands a watch, which hands it the rows one
-stretch after the other, so that the key's state can be looked at before and after each of its messages. A fold takes
-rows in their order, so that changes no result. Another one, around the router, sees which rows leave the stage.
+PartitionWorker folds. A wrapper around each stateful computation passes rows in parts, so that the key's state can be
+read before and after each of its messages. A fold takes rows in their order, so that this changes no result. A wrapper
+around the router records which rows leave the stage.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A message of the key, and what it led to.
+    """A message of the key, and its effects.
 
-    `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
-    as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
-    the message there (dead-letter, skip), and why.
+    `time_ns` is when it was received. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON, as are
+    those of `outputs`, each with its sink or stream. `failures`: computation, policy for the message (dead-letter,
+    skip), and reason.
 
-    Or TIME_PASSED: a record without a message of the key, by whose time states of it ended or timers fired; `message`
-    is null.
+    TIME_PASSED: a record without a message of the key, whose time ended states of the key or fired its timers;
+    `message` is null.
     """
 
     offset: int
@@ -77,7 +77,7 @@ class Event:
 
 
 class KeyHistory:
-    """Folds a partition as PartitionWorker does, and reports what becomes of one key."""
+    """Folds a partition as PartitionWorker does, and reports what happens to one key."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class KeyHistory:
         exclusions: Mapping[int, Exclusion],
         references: ReferenceTables | None = None,
     ) -> None:
-        """`key`: as messages have it; see `key_of` for that of a text. The others: see PartitionWorker."""
+        """`key`: of the type that messages have; `key_of` converts a text. The others: see PartitionWorker."""
         self._watch = _Watch()
         self._program = _WatchedProgram(
             program.stage, program.kernels, program.state_schemas, self._watch, state_key=program.state_key
@@ -141,11 +141,11 @@ class KeyHistory:
         return list(self._events(offset, frame, columns, indexes, verdict, records))
 
     def _states(self) -> dict[str, Any]:
-        """The key's states that time may end or change."""
+        """The key's states that the passing of time may end or change."""
         return {name: self._worker.tables[name].state_of(self._key) for name in self._timed}
 
     def _time_passed(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
-        """What a record without a message of the key has changed."""
+        """The event of a record without a message of the key, if it changed the key's states."""
         after = self._states()
         steps = tuple(
             StateChange(name, before[name], after[name])
@@ -165,7 +165,7 @@ class KeyHistory:
             )
 
     def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
-        """A record, its columns, and the indexes of the key's messages; none of what cannot be read."""
+        """A record, its columns, and the indexes of the key's messages; None and none if it cannot be read."""
         frame = None
         try:
             frame = decode(value)
@@ -189,7 +189,7 @@ class KeyHistory:
     ) -> Iterator[Event]:
         failures = self._failures(frame.stream, indexes, records)
         if (stopped := self.stopped) is not None:
-            # What computations before it made of messages behind it stays nowhere.
+            # Results of messages after the poison message are dropped with the frame.
             indexes = [index for index in indexes if index <= stopped.index]
             self._watch.steps.pop(stopped.index, None)
             failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
@@ -211,9 +211,9 @@ class KeyHistory:
     def _failures(
         self, source: str, indexes: list[int], records: list[OutputRecord]
     ) -> dict[int, list[tuple[str, OnError, str]]]:
-        """By index in the frame. What the sender refused has no key, and its index in its client's frame.
+        """By index in the frame. Messages that the sender refused are left out: they have no key.
 
-        The dead letter of a whole record is every message's.
+        The dead letter of a whole record counts for each of its messages.
         """
         policies = self._program.stage.on_error()
         found: dict[int, list[tuple[str, OnError, str]]] = {}
@@ -237,7 +237,7 @@ class KeyHistory:
 
 
 class _Watch:
-    """What is noted of one frame: its indexes that count; by index the steps, and what left for which target."""
+    """Notes on one frame: the key's indexes; by index, its steps and its outputs with their targets."""
 
     def __init__(self) -> None:
         self.indexes: frozenset[int] = frozenset()
@@ -245,7 +245,7 @@ class _Watch:
         self.outputs: dict[int, list[tuple[str, str]]] = {}
 
     def begin(self, indexes: list[int]) -> None:
-        """Another frame."""
+        """Starts with another frame."""
         self.indexes = frozenset(indexes)
         self.steps, self.outputs = {}, {}
 
@@ -257,7 +257,7 @@ class _WatchedProgram(StageProgram):
     watch: _Watch = field(default_factory=_Watch)
 
     def on_error(self) -> dict[str, OnError]:
-        """What is skipped becomes a dead letter here, for its reason: nobody reads it but the history."""
+        """Skipped messages become dead letters here, for their reason: only the history reads them."""
         own = self.stage.on_error()
         return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
 
@@ -318,7 +318,7 @@ class _WatchedStateful:
 
 @dataclass(frozen=True, slots=True)
 class _WatchedRouter(Router):
-    """Notes which rows of the key leave."""
+    """Notes which rows of the key leave the stage."""
 
     watch: _Watch
 
@@ -329,7 +329,7 @@ class _WatchedRouter(Router):
         if isinstance(dead_letters, FiringDeadLetters):
             yield from Router.route(self, emitter, output, batch, dead_letters)
             return
-        # Several rows may come from one message: here each row stands for itself.
+        # Several rows may come from one message: route them as rows of their own.
         failed = DeadLetters()
         alone = Batch(batch.columns, batch.keys)
         if output.needs_time:

@@ -1,4 +1,4 @@
-"""The latency of each sink by percentile, with its parts, by the live records of receivers. Pure."""
+"""The latency of each sink by percentile, with its parts, from the live records of receivers. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Records = Iterable[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class PartCurve:
-    """What each of SHARES of the messages stay within in one part, ms."""
+    """The percentiles, at SHARES, of one part of the latency, ms."""
 
     part: str
     within_ms: Sequence[float]
@@ -23,9 +23,9 @@ class PartCurve:
 
 @dataclass(frozen=True, slots=True)
 class LatencyCurve:
-    """Of one sink, of late: its messages, what each of SHARES of them stay within, ms, and the same of each part.
+    """Of one sink, recently: its messages, the percentiles of their latency at SHARES, ms, and those of each part.
 
-    Of several receivers it is that of the slowest at each. `parts` is empty where they are not known.
+    With several receivers, each percentile is of the slowest one. `parts` is empty while unknown.
     """
 
     sink: str
@@ -35,7 +35,7 @@ class LatencyCurve:
 
 
 def latency_curves(receivers: _Records) -> tuple[LatencyCurve, ...]:
-    """By sink. What is no percentiles in a record is left out."""
+    """By sink. Text in a record that cannot be read is left out."""
     records = list(receivers)
     found: dict[str, list[LatencyPercentiles]] = {}
     for record in records:
@@ -63,7 +63,7 @@ def latency_curves(receivers: _Records) -> tuple[LatencyCurve, ...]:
 
 
 def p999_ms(receivers: _Records, sink: str) -> float | None:
-    """What 999 of 1,000 messages of a sink stay within; None where nothing was delivered of late."""
+    """The p99.9 latency of a sink, ms; None where nothing was delivered recently."""
     name = f"{metrics.LATENCY_PERCENTILES.name}/{sink}"
     known = [parsed for record in receivers if (parsed := _parsed(record.get(name, ""))) is not None]
     return max((each.within_ms[SHARES.index(0.999)] for each in known), default=None)

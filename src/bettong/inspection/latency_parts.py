@@ -1,4 +1,4 @@
-"""Where the latency of a sink's results goes, by the live records of receivers. Pure."""
+"""Where the latency of a sink's results goes, from the live records of receivers. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bettong.latency_parts import PARTS, LatencyPart, PartsOfLate
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """One part: its mean, which part of the latency's mean that is (0 to 1), and what 99 of 100 results stay below.
+    """One part: its mean, its share of the latency's mean (0 to 1), and its p99.
 
-    Means of parts add up to that of the latency; their p99 do not, for a result is seldom slow in all of them.
+    Means of parts add up to that of the latency; their p99 do not, as a result is seldom slow in all of them.
     """
 
     part: LatencyPart
@@ -24,7 +24,7 @@ class PartRow:
 
 @dataclass(frozen=True, slots=True)
 class SinkParts:
-    """Of one sink, of late: its messages, their mean latency, and its parts in their order."""
+    """Of one sink, recently: its messages, their mean latency, and its parts in their order."""
 
     sink: str
     messages: int
@@ -38,13 +38,13 @@ class SinkParts:
 
 
 def sink_parts(receivers: Iterable[Mapping[str, str]]) -> tuple[SinkParts, ...]:
-    """By sink. Of several receivers the sums are added up, and the p99 is that of the slowest."""
+    """By sink. With several receivers, the sums are added up, and the p99 is that of the slowest."""
     found = parts_of_late(receivers)
     return tuple(_together(sink, found[sink]) for sink in sorted(found))
 
 
 def parts_of_late(receivers: Iterable[Mapping[str, str]]) -> Mapping[str, Sequence[PartsOfLate]]:
-    """By sink what each receiver says that has delivered something. What is no number in a record is left out."""
+    """By sink, the report of each receiver that has delivered something. Reports that cannot be read are left out."""
     found: dict[str, list[PartsOfLate]] = {}
     for record in receivers:
         for name, text in record.items():

@@ -1,4 +1,4 @@
-"""Where the parts of an application are. Callers find them: the command line, or a service from its settings."""
+"""The addresses of an application's parts. Callers provide them: the command line, or a service from its settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Addresses, and the services' settings. `sender` is None where only a flag could say it."""
+    """Addresses, and the services' settings. `sender` is None where only a flag can name it."""
 
     kafka: KafkaConnection
     redis: RedisConnection

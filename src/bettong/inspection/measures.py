@@ -1,7 +1,7 @@
-"""What a deployment does now, stage by stage, sink by sink and source by source, in numbers. Pure.
+"""The current numbers of a deployment by stage, sink and source. Pure.
 
-Of the newest inspection, of what several in a row show (`trends`), and of what services say of sinks and sources. A
-number is None where it is not known: nobody has looked before, who counts has begun anew, or nobody counts.
+From the newest inspection, from trends over several (`trends`), and from services' reports of sinks and sources. A
+number is None while unknown: at the first inspection, after a counter's restart, or where nothing is counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bettong.services import RECEIVER, SENDER
 
 @dataclass(frozen=True, slots=True)
 class TimedInspection:
-    """What was found at a time (Unix s), and the answers that it was found by."""
+    """An inspection at a time (Unix s), and the answers that it is made from."""
 
     time_s: float
     found: Inspection
@@ -39,8 +39,8 @@ class TimedInspection:
 class PartitionMeasures:
     """One partition. `share`: of its stage's messages now, 0 to 1. `lag_s`: how long its next record has waited.
 
-    `p50_ms` and `p99_ms` are None while it rests. `unsaved_records`: folded since its newest snapshot. `busy_share`: of
-    the core that folds it, of late.
+    `p50_ms` and `p99_ms` are None while it is idle. `unsaved_records`: folded since its newest snapshot. `busy_share`:
+    recently, of the core that folds it.
     """
 
     row: PartitionRow
@@ -56,7 +56,7 @@ class PartitionMeasures:
 
 @dataclass(frozen=True, slots=True)
 class StageMeasures:
-    """A stage, and what several looks show of it. Latencies are those of the worst partition that does not rest.
+    """A stage, and its trends over several inspections. Latencies are those of the worst partition that is not idle.
 
     `watermark_ns`: the least one, of partition `watermark_partition`, and the origin that holds it; 0 while unknown.
     `held_share`: see `flow_measures.held_share`.
@@ -74,16 +74,16 @@ class StageMeasures:
 
     @property
     def lag_s(self) -> float | None:
-        """How long the record has waited that waits longest for its partition."""
+        """How long the oldest waiting record has waited."""
         return self.trend.lag.seconds if self.trend.lag is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class SinkMeasures:
-    """What all receivers say of a sink; latencies are client's send time to delivery, of the last minute.
+    """A sink, from the records of all receivers; latencies are client's send time to delivery, of the last minute.
 
-    `held_share`: the part of the time in which its destination let the receiver wait; of one without, files and Redis.
-    `delivering`: frames that these were given and have not stored. `subscribers_stalled`: that do not read.
+    `held_share`: the share of the time in which its destination, else files and Redis, made the receiver wait.
+    `delivering`: frames passed to these and not stored yet. `subscribers_stalled`: that do not read.
     """
 
     sink: str
@@ -101,9 +101,9 @@ class SinkMeasures:
 
 @dataclass(frozen=True, slots=True)
 class SourceMeasures:
-    """Of a source: records of its external topic not yet read, and how far event time is behind the clock.
+    """A source: records of its external topic not yet read, and how far event time is behind the clock.
 
-    `held_share`: the part of the time in which a sender took none of its frames, for others of it waited to be decoded;
+    `held_share`: the share of the time in which a sender took none of its frames, because others waited to be decoded;
     `decoding`: frames that do.
     """
 
@@ -116,10 +116,10 @@ class SourceMeasures:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """All of it. `p50_ms` and its like: end to end, of the worst receiver; None when nothing came of late.
+    """All measures. `p50_ms` and its like: end to end, of the worst receiver; None when nothing came recently.
 
-    `latency_parts`: by sink, of the last minute; none where nobody measures them.
-    `senders_held_share`: the part of the time in which a sender took nobody's frames, for it had no room.
+    `latency_parts`: by sink, of the last minute; none where they are not measured.
+    `senders_held_share`: the share of the time in which a sender took no frames, because it had no room.
     """
 
     time_s: float
@@ -140,7 +140,7 @@ class Measures:
 
 
 def measures(now: TimedInspection, before: TimedInspection | None, known: Trends) -> Measures:
-    """`before`: some seconds earlier, for rates that `known` does not have; None where nobody has looked."""
+    """`before`: some seconds earlier, for rates that `known` does not have; None at the first inspection."""
     earlier = before if before is not None and before.time_s < now.time_s else None
     overview, partitions = now.found.overview, _partitions(now, known)
     receivers, senders = _records(now, RECEIVER.name), _records(now, SENDER.name)
@@ -181,7 +181,7 @@ def _partition(
     now: TimedInspection, row: PartitionRow, trend: PartitionTrend, total: float
 ) -> PartitionMeasures:
     own, record = trend.messages_per_s, now.answers.partitions.get(row.id, {})
-    # What its record says of latencies was true when it folded last.
+    # Latencies in its record are of its last fold.
     rests = own == 0.0
     return PartitionMeasures(
         row=row,
@@ -223,7 +223,7 @@ def _stage(
     results_per_s: float | None,
     held: float | None,
 ) -> StageMeasures:
-    # Those without one have met no message yet, and hold nothing up.
+    # Partitions without one have seen no message yet, and hold nothing back.
     timed = [each.row for each in own if each.row.watermark_ns]
     behind = min(timed, key=lambda each: each.watermark_ns, default=None)
     return StageMeasures(
@@ -308,7 +308,7 @@ def _records(moment: TimedInspection, service: str) -> dict[str, Record]:
 def _rate(
     before: TimedInspection | None, old: float | None, now: TimedInspection, new: float | None
 ) -> float | None:
-    """What a count grew by in a second; None where one is missing, or who counts has begun anew."""
+    """A count's growth per second; None where one is missing, or the counter has restarted."""
     if before is None or old is None or new is None:
         return None
     return rate([(before.time_s, int(old)), (now.time_s, int(new))])

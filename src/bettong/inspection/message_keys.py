@@ -16,7 +16,7 @@ from bettong.schema.key_types import KEY_TYPES, KeyPart, KeyValue
 from bettong.worker.batch import FrameKeys
 from bettong.worker.state.records import key_column
 
-# What the values of a field that is a key are read as.
+# The type that the values of a key field are read as.
 _OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
 
 
@@ -37,9 +37,9 @@ def indexes_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
 
 
 def key_of(entry: StageInput, text: str) -> KeyValue:
-    """The key that a text stands for, as messages have it: see `frames.key_values.key_text`.
+    """The key that a text stands for, of the type that messages have: see `frames.key_values.key_text`.
 
-    A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
+    A key function's type is its return annotation, else text. Raises ValueError, which says what is expected.
     """
     if isinstance(entry.key, str):
         return _part_of(entry, entry.key, text)

@@ -3,8 +3,8 @@
     an origin sends no newer event time  ->  its input's watermark stands  ->  its partition's watermark stands
       ->  windows, joins and timers of that partition wait
 
-By what partitions say of themselves (`event_progress`). Times of events are those of messages; `now_ns` and since when
-something stands are by the clock on the wall, by which senders stamp records.
+From partitions' own reports (`event_progress`). Event times are those of messages; `now_ns` and since when something
+stands are wall-clock times, by which senders stamp records.
 """
 
 from __future__ import annotations
@@ -18,30 +18,28 @@ from bettong.event_progress import DueComputation, DueKind, EventProgress, Input
 from bettong.identifiers import Origin, PartitionId
 from bettong.inspection.overview import PartitionRow
 
-# What a person reads, the oldest first; the rest waits behind these.
+# As many as a person reads, the oldest first; later ones wait behind these.
 WINDOWS_MAX = 20
 
 
 class WaitsFor(StrEnum):
-    """What moves a watermark next."""
+    """The event that moves a watermark next."""
 
-    RECORDS = (
-        "records"  # of its log, not folded yet: newer times of who has come least far may lie among them
-    )
-    PARTITION = "partition"  # of the stage before, which has not been heard of
-    EVENT_TIME = "event time"  # of an origin that has not said how far it is
-    ORIGIN = "origin"  # that has come least far: newer messages of it, its end, or its idle timeout
-    CLOCK = "clock"  # no origin is live, so the watermark goes on as the log clock does
+    RECORDS = "records"  # of its log, not folded yet: newer times of the slowest origin may be among them
+    PARTITION = "partition"  # of the stage before, which has reported nothing yet
+    EVENT_TIME = "event time"  # of an origin that has sent none yet
+    ORIGIN = "origin"  # the slowest one: newer messages of it, its end, or its idle timeout
+    CLOCK = "clock"  # no origin is live, so the watermark follows the log clock
     MESSAGES = "messages"  # the first ones: nothing is known
 
 
 @dataclass(frozen=True, slots=True)
 class InputWatermark:
-    """What one input has in the partition in which it has come least far, and the origin that has come least far there.
+    """The watermark of one input in the partition where it is lowest, and the slowest origin there.
 
-    `watermark_ns`: 0 while unknown, and where none is `live`. `since_ns`: since when that has not moved, as the log
-    tells it; None where nobody knows; `at_least`: it was so before, too. `silent_s`: for how long nothing came of that
-    origin. `idle_at_ns`: when it no longer counts unless something comes; None: never, or it is not live.
+    `watermark_ns`: 0 while unknown, and where none is `live`. `since_ns`: since when it has not moved, by the log's
+    clock; None while unknown; `at_least`: perhaps for longer. `silent_s`: for how long that origin has sent nothing.
+    `idle_at_ns`: when it no longer counts unless it sends something; None: never, or it is not live.
     """
 
     id: PartitionId
@@ -58,7 +56,7 @@ class InputWatermark:
 
     @property
     def is_of_stage(self) -> bool:
-        """Whether partitions of the stage before write it, else clients of a source do."""
+        """Whether partitions of the stage before write it, rather than clients of a source."""
         return "/" in self.producer
 
     @property
@@ -76,7 +74,7 @@ class InputWatermark:
 class Hold:
     """Why a partition's watermark is where it is. `input`: the one that holds it; None where no origin does.
 
-    `waiting_records`: of its log, not folded yet, whatever it waits for; None for none.
+    `waiting_records`: in its log, not folded yet, whatever it waits for; None for none.
     """
 
     id: PartitionId
@@ -88,10 +86,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """The oldest of a computation, in all partitions that have it open. `partitions`: how many.
+    """The oldest open window of a computation, in all partitions that have it open. `partitions`: how many.
 
-    `due_ns`: it closes when the watermark is there. `short_s`: how much event time is missing; None while unknown.
-    `start_ns`, `end_ns`: of a window on a grid, else None. `hold`: of the partition that has come least far.
+    `due_ns`: the watermark that closes it. `short_s`: how much event time is missing; None while unknown.
+    `start_ns`, `end_ns`: of a window on a grid, else None. `hold`: of the partition with the lowest watermark.
     """
 
     stage: str
@@ -106,7 +104,7 @@ class OpenWindow:
 
 
 class _Wait(NamedTuple):
-    """What is one, of however many partitions."""
+    """The identity of an open window, across partitions."""
 
     due_ns: int
     stage: str
@@ -116,9 +114,9 @@ class _Wait(NamedTuple):
 def open_windows(
     rows: Iterable[PartitionRow], now_ns: int, at_most: int = WINDOWS_MAX
 ) -> tuple[OpenWindow, ...]:
-    """The oldest one that each partition has open of each computation, the oldest of all first.
+    """The oldest open window of each computation in each partition, the oldest of all first.
 
-    Windows, joins and timers alike. Of one partition: give its row alone.
+    Joins and timers, too. For one partition, pass its row alone.
     """
     found: dict[_Wait, list[tuple[PartitionRow, DueComputation]]] = {}
     for row in rows:
@@ -129,7 +127,7 @@ def open_windows(
 
 
 def input_watermarks(rows: Iterable[PartitionRow], now_ns: int) -> tuple[InputWatermark, ...]:
-    """By stage and input, of the partition in which it has come least far; inputs without a live origin, too."""
+    """By stage and input, of the partition with the lowest watermark; inputs without a live origin, too."""
     lowest: dict[tuple[str, str], InputWatermark] = {}
     for row in rows:
         for each in _inputs(row, now_ns):
@@ -159,8 +157,8 @@ def _may_wait_among_records(
 ) -> bool:
     """Whether what moves the watermark may be in the log already.
 
-    Under load some records wait at any moment, and came after the last one that was folded. Who had stood for longer
-    by then than these can have waited is not cleared by them, nor is a partition that has never been heard of.
+    Under load some records always wait, and came after the last one that was folded. An origin that had stood for
+    longer by then than these can have waited will not move by them, nor will a partition that never reported.
     """
     if holder is None or progress is None:
         return True
@@ -186,7 +184,7 @@ def _window(found: Sequence[tuple[PartitionRow, DueComputation]], now_ns: int) -
 
 
 def _rank(each: InputWatermark) -> tuple[int, int, int]:
-    """The lowest holds all others: what is awaited, then what is live, by how far it is."""
+    """The lowest holds all others: awaited inputs, then live ones, by watermark."""
     return (0 if each.awaited else 1 if each.live else 2), each.watermark_ns, each.id.partition
 
 
@@ -194,7 +192,7 @@ def _inputs(row: PartitionRow, now_ns: int) -> list[InputWatermark]:
     progress = row.event_progress
     if progress is None:
         return []
-    # Where records wait, what an origin has sent meanwhile lies among them: only the log clock tells.
+    # Where records wait, newer ones of an origin may be among them: only the log clock is exact.
     at_ns = progress.log_ns if row.lag else max(now_ns, progress.log_ns)
     return [_input(row.id, each, progress, at_ns) for each in progress.inputs]
 

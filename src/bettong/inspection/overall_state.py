@@ -1,4 +1,4 @@
-"""Is it alive? An answer in a word with its reason, and what needs a person. Pure."""
+"""Is it alive? A state in a word with its reason, and the problems that need a person. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bettong.inspection.overview import stands_still
 from bettong.inspection.services import DOWN, GIVEN_UP, RUNNING, SILENT, ServiceRow
 from bettong.metrics import STANDBY
 
-# From here on a lag is worth a word. Below it a burst is over before somebody has read that it came.
+# Shorter lags are not reported: such a burst is over before anybody has read of it.
 BEHIND_S_MIN = 10.0
-# So many partitions are named, the others counted: a line that people read at a glance.
+# More partitions are only counted, to keep the line short.
 _NAMED_MAX = 3
 
 
 class Level(StrEnum):
-    """How a person is to take it."""
+    """The severity."""
 
     GOOD = "good"
     NOTICE = "notice"
@@ -32,7 +32,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What needs a person: what is wrong, and what to do. `about`: the same as long as it is the same trouble."""
+    """A problem that needs a person: what is wrong, and what to do. `about`: its stable identity."""
 
     level: Level
     about: str
@@ -55,7 +55,7 @@ def needs(
     accounts: Sequence[AccountLine] = (),
     above: AboveObjective | None = None,
 ) -> list[Need]:
-    """The worst first. `above`: as it was when `measured` was."""
+    """The worst first. `above`: as of the time of `measured`."""
     every = [
         *_of_services(found),
         *_of_partitions(found),
@@ -69,12 +69,12 @@ def needs(
 
 
 def overall_state(found: Inspection, measured: Measures) -> OverallState:
-    """Of all that was found."""
+    """The state of the whole deployment."""
     down = [row for row in found.services if row.state in {DOWN, GIVEN_UP, SILENT}]
     still = [row for row in found.partitions if stands_still(row)]
     other = [row for row in found.services if row.state not in {RUNNING, STANDBY}]
     if down and len(down) == len(found.services):
-        return OverallState(Level.BAD, "Down", "no service of it says that it runs")
+        return OverallState(Level.BAD, "Down", "no service reports that it runs")
     if down:
         return OverallState(Level.BAD, "Degraded", f"{_services(down)}")
     if still:
@@ -105,16 +105,16 @@ def overall_state(found: Inspection, measured: Measures) -> OverallState:
             Level.NOTICE, "Behind", f"a record has waited for {measured.lag_s:,.0f} s in the log"
         )
     if measured.in_per_s == 0.0 and measured.lag == 0:
-        return OverallState(Level.GOOD, "Idle", "all services run, and no message comes")
+        return OverallState(Level.GOOD, "Idle", "all services run, and no messages arrive")
     return OverallState(
-        Level.GOOD, "Running", f"all {len(found.services)} services run, and every partition moves"
+        Level.GOOD, "Running", f"all {len(found.services)} services run, and no partition is stuck"
     )
 
 
 def _of_services(found: Inspection) -> Iterator[Need]:
     remedies = {
         DOWN: "see its log; a suite starts it again by itself",
-        GIVEN_UP: "mend the cause, then bettong down and bettong up",
+        GIVEN_UP: "fix the cause, then bettong down and bettong up",
         SILENT: "see whether its process and its network are alive",
     }
     for row in found.services:
@@ -124,13 +124,13 @@ def _of_services(found: Inspection) -> Iterator[Need]:
             remedy = "wait a moment: it comes back, or counts as silent"
             yield Need(Level.NOTICE, f"service {row.name}", _unheard([row]), remedy)
     for text in found.unknown:
-        yield Need(Level.UNKNOWN, text, text, "bring it back; the rest goes on meanwhile")
+        yield Need(Level.UNKNOWN, text, text, "bring it back; everything else keeps working")
     for text in found.overview.references:
         yield Need(
             Level.BAD,
             f"reference {text}",
-            f"a reference table is as it was: {text}",
-            "mend its source; it is loaded again by itself",
+            f"a reference table is out of date: {text}",
+            "fix its source; it is loaded again by itself",
         )
 
 
@@ -138,7 +138,7 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
     still = [row for row in found.partitions if stands_still(row)]
     for row in still[:_NAMED_MAX]:
         nobody = row.stalled_s == math.inf
-        long = "nobody folds it" if nobody else f"nothing folded for {row.stalled_s or 0.0:,.0f} s"
+        long = "no worker folds it" if nobody else f"nothing folded for {row.stalled_s or 0.0:,.0f} s"
         yield Need(
             Level.BAD,
             f"{row.id} stands still",
@@ -149,7 +149,7 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
         yield Need(
             Level.BAD,
             "more stand still",
-            f"{len(still) - _NAMED_MAX:,} partitions more stand still",
+            f"{len(still) - _NAMED_MAX:,} more partitions stand still",
             "see the partitions",
         )
     for text in found.overview.gaps[:_NAMED_MAX]:
@@ -163,8 +163,8 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
         yield Need(
             Level.NOTICE,
             f"left out {text}",
-            f"left out, for it killed workers: {text}",
-            "mend the code; see its dead letter",
+            f"skipped because it killed workers: {text}",
+            "fix the code; see its dead letter",
         )
     for text in found.overview.skews[:_NAMED_MAX]:
         yield Need(Level.NOTICE, "skew", f"skew: {text}", "see the partitions")
@@ -174,7 +174,7 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
         yield Need(
             Level.NOTICE,
             "shared CPUs",
-            f"{count:,} partitions are folded on CPUs that are shared",
+            f"{count:,} partitions are folded on shared CPUs",
             "give the workers CPUs of their own",
         )
 
@@ -187,7 +187,7 @@ def _of_snapshots(found: Inspection) -> Iterator[Need]:
             Level.NOTICE,
             "snapshots",
             f"{named}: {faults[0].snapshot_fault}",
-            "bring the store of snapshots back; results go on, and a recovery folds more until then",
+            "bring the snapshot store back; results continue, but a recovery takes longer until then",
         )
 
 
@@ -198,10 +198,10 @@ def _of_accounts(accounts: Sequence[AccountLine]) -> Iterator[Need]:
             Level.BAD,
             "accounts",
             f"the accounts do not add up: {text}",
-            'see the accounts; what each difference means stands in docs/operations.md, "Is anything lost?"',
+            'see the accounts; docs/operations.md, "Is anything lost?", explains each difference',
         )
     if len(wrong) > _NAMED_MAX:
-        yield Need(Level.BAD, "accounts", f"{len(wrong) - _NAMED_MAX:,} differences more", "see the accounts")
+        yield Need(Level.BAD, "accounts", f"{len(wrong) - _NAMED_MAX:,} more differences", "see the accounts")
 
 
 def _of_lag(measured: Measures) -> Iterator[Need]:
@@ -244,7 +244,7 @@ def _partitions(count: int, total: int, one: str, many: str) -> str:
 
 
 def _unheard(rows: Sequence[ServiceRow]) -> str:
-    named = [f"{row.name}: not heard of for {row.unheard_s or 0.0:.1f} s" for row in rows[:_NAMED_MAX]]
+    named = [f"{row.name}: no report for {row.unheard_s or 0.0:.1f} s" for row in rows[:_NAMED_MAX]]
     return "; ".join(named) + (f"; {len(rows) - _NAMED_MAX} more" if len(rows) > _NAMED_MAX else "")
 
 

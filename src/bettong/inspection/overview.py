@@ -1,4 +1,4 @@
-"""What the live metrics of all services amount to: pure, from the records that `edges.redis_store` reads."""
+"""Totals and rows from the live metrics of all services: pure, from the records that `edges.redis_store` reads."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from bettong.metric_series import Metric
 from bettong.services import PROCESSOR, RECEIVER, SENDER
 
 Record = Mapping[str, str]
-# What a partition must have stood still for to be an alarm: a micro-batch moves offsets only at its end.
+# How long a partition must stand still for an alarm: a micro-batch moves offsets only at its end.
 STALLED_S_MIN = 5.0
-# A service that has not written its record for this part of the record's life says nothing any more: it writes at
-# least ten times in it, and of the shortest, 10 s, this is three seconds.
+# A service is silent when it has not written its record for this share of the record's TTL: it writes at least ten
+# times in it, and with the shortest TTL, 10 s, this is three seconds.
 _SILENT_PER_TTL = 0.3
-# From here on it is said that it was not heard of: of the shortest life 1.3 s, in which two records are missing. A
-# machine that is busy may write that late, so it is a notice and no alarm.
+# From here on its record is late: with the shortest TTL after 1.3 s, in which two writes are missing. A busy machine
+# may write that late, so it is a notice and no alarm.
 _UNHEARD_PER_TTL = 0.13
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Messages taken in, results delivered, and what is between. Latencies are None where nothing came of late.
+    """Messages received, results delivered, and the lag between. Latencies are None where nothing came recently.
 
-    `lag` is None where a part of it is not known: no number is better than a wrong one.
-    `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
-    where a frame is skipped for long, with its origin and number. `references`: tables of `join_reference` that could
-    not be loaded again, and why. `left_out`: messages that killed workers, of late the
-    last one of each partition. `latency_parts`: of each sink, of late.
+    `lag` is None where a part of it is unknown: no number is better than a wrong one.
+    `shared`: partitions that are folded on shared CPUs, where workers should have their own. `gaps`: partitions that
+    have waited long for a lost frame, with its origin and number. `references`: tables of `join_reference` that could
+    not be loaded again, and why. `left_out`: the last skipped message of each partition that killed workers, recently.
+    `latency_parts`: of each sink, recently.
     `skews`: keys that are too much for a partition, and what to do.
     """
 
@@ -58,7 +58,7 @@ class Overview:
 class StageSummary:
     """All partitions of a stage together. `skipped_frames`: duplicates and gaps.
 
-    `lag` and `state_bytes` are None where that of a partition is not known, `messages_per_s` where none measures it.
+    `lag` and `state_bytes` are None where a partition's is unknown, `messages_per_s` where none measures it.
     `p50_ms` and `p99_ms` are those of the slowest partition.
     """
 
@@ -93,15 +93,15 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition. What its schedule does not measure is None, and what nobody knows now.
+    """One partition. Values that are unknown, or that its schedule does not measure, are None.
 
-    `stalled_s`: for how long it has not moved although records wait; infinite when nobody folds at all.
-    `watermark_ns`: 0 where nothing goes by event time. `slot`: the task that holds it, under the resident schedule.
-    `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, of late.
-    `event_progress`: None where nothing goes by event time, or a worker of an older version folds it.
-    `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before there is one whose cost somebody told.
+    `stalled_s`: for how long it has not moved although records wait; infinite when no processor folds at all.
+    `watermark_ns`: 0 without event time. `slot`: the task that holds it, under the resident schedule.
+    `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, recently.
+    `event_progress`: None without event time, or if a worker of an older version folds it.
+    `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before the first one with a reported cost.
     `snapshot_fault`: why the store has not taken the newest one. `held_s`: see `metrics.HELD`; `read_ahead`,
-    `unacknowledged`: see `queue_metrics`, None where nobody folds.
+    `unacknowledged`: see `queue_metrics`, None where no worker folds.
     """
 
     stage: str
@@ -153,12 +153,12 @@ def overview(
 ) -> Overview:
     """Messages are counted since the start of each sender; results and dead letters since the first record.
 
-    `rows`: of the partitions, whose lag counts; without them it is what the processor says.
+    `rows`: of the partitions, whose lag counts; without them lag is as the processor reports it.
     """
     senders = [record for record in live.values() if service_of(record) == SENDER.name]
     receivers = [record for record in live.values() if service_of(record) == RECEIVER.name]
-    # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
-    # among them what a sender refused on the way to it: the sender's metric would count that again.
+    # A receiver reads all dead letters from their topic, each once. Partitions count those of their stage, including
+    # messages that a sender refused on the way to it: the sender's metric would count these again.
     refused = receivers or partitions.values()
     last = [text for record in (*receivers, *senders) if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
     return Overview(
@@ -192,7 +192,7 @@ def overview(
 
 
 def stages(rows: Iterable[PartitionRow]) -> list[StageSummary]:
-    """One summary a stage, by name."""
+    """One summary for each stage, by name."""
     by_stage: dict[str, list[PartitionRow]] = {}
     for row in rows:
         by_stage.setdefault(row.stage, []).append(row)
@@ -225,7 +225,7 @@ def _summary(name: str, rows: list[PartitionRow]) -> StageSummary:
 
 
 def is_folded(live: Mapping[str, Record]) -> bool:
-    """Whether somebody folds: a processor that leads and is not silent."""
+    """Whether a processor folds: it leads and is not silent."""
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     return any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
 
@@ -239,12 +239,12 @@ def partition_rows(
     slots: Mapping[PartitionId, int] | None = None,
     lag_known: bool = True,
 ) -> list[PartitionRow]:
-    """One row a partition, by stage and number. `slots`: which one holds each, as far as one does.
+    """One row for each partition, by stage and number. `slots`: the slot that holds each, if one does.
 
-    Lag is from `ends`, where logs end now, to what was reported as folded; of a partition without a report (Redis
-    may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
-    driver's word. Not `lag_known`: nobody's. Rate and latency are those of a fold that goes on: where nobody folds,
-    the last ones are none any more.
+    Lag is from the reported offset to `ends`, where logs end now; of a partition without a report (Redis may have
+    lost it) it is as reported by a driver that folds, else from the log's beginning. Without `ends` it is as the
+    driver reports it; None unless `lag_known`. Rates and latencies are None where no worker folds: the last ones are
+    out of date.
     """
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     reported = {name: value for record in drivers for name, value in record.items()}
@@ -277,7 +277,7 @@ def partition_rows(
 
 
 def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
-    """What the record of a partition says by itself. `of_late`: that record while somebody folds, else nothing."""
+    """The row from a partition's record alone. `of_late`: that record while a worker folds, else empty."""
     return PartitionRow(
         stage=id_.stage,
         partition=id_.partition,
@@ -324,19 +324,19 @@ def service_of(record: Record) -> str:
 
 
 def is_silent(record: Record) -> bool:
-    """Whether who wrote a record has not written it again for so long that it is dead, cut off or stands still."""
+    """Whether a service has not renewed its record for so long that it is dead, disconnected or stuck."""
     age_s, ttl_s = number_of(record, metrics.AGE_S), number_of(record, metrics.TTL_S)
     return age_s is not None and ttl_s is not None and age_s > _SILENT_PER_TTL * ttl_s
 
 
 def unheard_s(record: Record) -> float | None:
-    """For how long a service was not heard of, where that is longer than usual; None where it is not."""
+    """The age of a service's record, where it is later than usual; None where it is not."""
     age_s, limit_s = _age_and_limit_s(record)
     return age_s if age_s is not None and age_s >= limit_s else None
 
 
 def overdue_s(record: Record) -> float | None:
-    """How long until a service that is late would count as not heard of; None where it is not late, or counts."""
+    """How long until a service that is late would count as unheard; None where it is not late, or counts already."""
     age_s, limit_s = _age_and_limit_s(record)
     return limit_s - age_s if age_s is not None and limit_s / 2 <= age_s < limit_s else None
 
@@ -347,7 +347,7 @@ def _age_and_limit_s(record: Record) -> tuple[float | None, float]:
 
 
 def number_of(record: Record, name: str) -> float | None:
-    """A number of a record; None where there is none, and for what is none: others may write to that Redis, too."""
+    """A number of a record; None where it is missing or invalid: others may write to that Redis, too."""
     try:
         number = float(record.get(name) or math.nan)
     except ValueError:
@@ -362,9 +362,9 @@ def _total(records: Iterable[Record], metric: Metric) -> int:
 def _lag(
     live: Mapping[str, Record], receivers: list[Record], rows: Sequence[PartitionRow] | None
 ) -> int | None:
-    """Records not yet folded and not yet delivered; None while a part of it is not known."""
+    """Records not yet folded and not yet delivered; None while a part of it is unknown."""
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
-    if not rows:  # nobody has looked, or nothing is known of any partition: then a sum would be a wrong 0
+    if not rows:  # no partition is known: then a sum would be a wrong 0
         folds = [lag for record in drivers if (lag := _number(record, metrics.LAG)) is not None]
         to_fold: float | None = sum(folds) if folds else None
     else:

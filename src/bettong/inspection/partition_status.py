@@ -7,29 +7,27 @@ import math
 from bettong.inspection.described_form import Described, unit_field
 from bettong.inspection.overview import PartitionRow, SnapshotRow, stands_still
 
-OF_LATE = "of late; null where nothing was put out of late, or the schedule does not measure it"
+OF_LATE = "recently; null where there were no results recently, or the schedule does not measure it"
 
 
 class HotKeyStatus(Described):
     """A key that has many of a partition's messages."""
 
-    key: str = unit_field("text", "As people write it, as for `bettong state get`; its first 200 characters.")
-    share: float = unit_field(
-        "0 to 1", "Of the partition's messages of late, by a sample: it has so many at most."
-    )
+    key: str = unit_field("text", "As `bettong state get` takes it; its first 200 characters.")
+    share: float = unit_field("0 to 1", "Of the partition's recent messages, by a sample: its share at most.")
     share_least: float = unit_field("0 to 1", "The same: at least.")
 
 
 class SnapshotStatus(Described):
     """The newest snapshot of a partition, and what it cost."""
 
-    saved_unix_s: float = unit_field("Unix s", "When it was saved, by the clock of who folds the partition.")
+    saved_unix_s: float = unit_field("Unix s", "When it was saved, by the clock of the partition's worker.")
     bytes_written: int = unit_field(
-        "bytes", "What saving it wrote: states that had changed, and some others."
+        "bytes", "Bytes that saving it wrote: states that had changed, and some others."
     )
-    took_ms: float = unit_field("ms", "How long saving it took: making it, and until the store had it.")
+    took_ms: float = unit_field("ms", "How long saving it took: encoding, and storing.")
     paused_ms: float = unit_field(
-        "ms", "Of that, for how long nothing of the partition was folded; 0 under micro-batch."
+        "ms", "Of that, for how long the partition's fold was paused; 0 under micro-batch."
     )
 
 
@@ -44,33 +42,31 @@ class PartitionStatus(Described):
     offset: int = unit_field("offset", "The next record that it folds.")
     snapshot_offset: int | None = unit_field("offset", "Of its newest snapshot; null before the first.")
     snapshot: SnapshotStatus | None = unit_field(
-        "object", "Its newest snapshot; null before there is one, or where nobody told what it cost."
+        "object", "Its newest snapshot; null before the first, or where its cost was not reported."
     )
     snapshot_fault: str = unit_field(
         "text", "Why the store has not taken the newest one; empty where it has."
     )
     state_bytes: int | None = unit_field(
-        "bytes", "Its states as they are saved: what a recovery reads; null while unknown."
+        "bytes", "Its saved states, which a recovery reads; null while unknown."
     )
     lag_records: int | None = unit_field(
         "records", "In its log, not yet folded; null while that is not known."
     )
     stalled_s: float | None = unit_field(
         "s",
-        "For how long it has folded nothing although records wait; null when it moves, or nobody folds it.",
+        "For how long it has folded nothing although records wait; null when it moves, or no worker folds it.",
     )
     is_folded: bool = unit_field("true or false", "Whether a processor folds it, or nothing waits for one.")
     stands_still: bool = unit_field(
-        "true or false", "Whether records wait for it and it has not moved for 5 s, or nobody folds it."
+        "true or false", "Whether records wait for it and it has not moved for 5 s, or no worker folds it."
     )
     messages: int = unit_field("messages", "Folded.")
-    results: int = unit_field("messages", "Put out.")
-    dead_letters: int = unit_field("messages", "Put out as dead letters.")
-    skipped: int = unit_field("messages", 'Skipped, where on_error="skip" says so.')
-    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or behind a gap.")
-    late: int = unit_field(
-        "messages", "Too late for all of their windows, or for what they were to be joined with."
-    )
+    results: int = unit_field("messages", "Emitted.")
+    dead_letters: int = unit_field("messages", "Emitted as dead letters.")
+    skipped: int = unit_field("messages", 'Skipped, by on_error="skip".')
+    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or after a gap.")
+    late: int = unit_field("messages", "Too late for all of their windows, or for their join.")
     partly_late: int = unit_field("messages", "Too late for some of their windows.")
     keys: int = unit_field("keys", "With a state.")
     messages_per_s: float | None = unit_field("messages/s", f"Folded, {OF_LATE}.")
@@ -79,30 +75,30 @@ class PartitionStatus(Described):
     )
     latency_p99_ms: float | None = unit_field("ms", "The same: 99 of 100 are faster.")
     watermark_ns: int | None = unit_field(
-        "Unix ns", "How far event time has come; null while unknown, and where nothing goes by event time."
+        "Unix ns", "Its watermark; null while unknown, and without event time."
     )
     watermark_held_by: str = unit_field(
-        "name", "The origin that has come least far; empty without event time."
+        "name", "The origin that holds the watermark back; empty without event time."
     )
     fault: str = unit_field("text", "What holds it up; empty for nothing.")
     gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
     held_s: float | None = unit_field(
         "s",
-        "For how long its slot has waited for Kafka to take output of it, since the slot has it; null under"
+        "For how long its slot has waited for Kafka to take its output, since the slot has it; null under"
         " micro-batch, and while unknown.",
     )
     read_ahead_records: int | None = unit_field(
         "records",
-        "Of its lag: those that its slot has fetched and not begun with, when it last read; null under micro-batch, and"
-        " while unknown.",
+        "Of its lag: those that its slot has fetched and not begun to fold, when it last read; null under micro-batch,"
+        " and while unknown.",
     )
     unacknowledged_frames: int | None = unit_field(
-        "frames", "Of its output: given to Kafka, without an answer; null as `read_ahead_records`."
+        "frames", "Of its output: sent to Kafka and not acknowledged; null as `read_ahead_records`."
     )
     hot_keys: list[HotKeyStatus] = unit_field(
         "list",
-        "The three keys that have most of its messages of late, the heaviest first. None where nobody folds, before"
-        " some 8,000 messages, and where a function gives the key to computations without states.",
+        "The three keys that have most of its recent messages, the heaviest first. None where no worker folds, before"
+        " some 8,000 messages, and where a function makes the key for computations without states.",
     )
 
 

@@ -8,9 +8,9 @@ from bettong.queued import ClientCredits, SubscriberQueue
 
 
 class QueueStatus(Described):
-    """One queue, and for how long it has held up who is before it."""
+    """One queue, and for how long it has held up its producers."""
 
-    service: str = unit_field("name", "The instance that holds it; processor, for all workers of a stage.")
+    service: str = unit_field("name", "The instance that has it; processor, for all workers of a stage.")
     waits_for: str = unit_field("word", f"What its frames wait for: {', '.join(QueueKind)}.")
     name: str = unit_field(
         "name", "Of the source, the stage, the sink; empty for all of a sender, and for files and Redis."
@@ -18,8 +18,8 @@ class QueueStatus(Described):
     waiting_frames: int | None = unit_field("frames", "In it now; null while unknown.")
     held_s: float | None = unit_field(
         "s",
-        "Back-pressure: for how long it has held up who is before it, since that began. For a rate ask twice. Null"
-        " for workers, who are held up behind themselves alone: there `lag_records` waits in the log.",
+        "Back-pressure: for how long it has held up its producers, since the instance began. For a rate ask twice."
+        " Null for workers, which hold up nobody: there `lag_records` waits in the log.",
     )
 
 
@@ -29,7 +29,7 @@ class ClientStatus(Described):
     sender: str = unit_field("name", "The instance.")
     stream: str = unit_field("name", "Of the client, with its source.")
     credits: int = unit_field("frames", "That it may send now.")
-    frames_in_flight: int = unit_field("frames", "That it has sent and has no receipt for.")
+    frames_in_flight: int = unit_field("frames", "That it has sent and that are not acknowledged.")
     without_credit_s: float = unit_field("s", "For how long it has had none; 0 while it has some.")
 
 
@@ -41,9 +41,7 @@ class SubscriberStatus(Described):
     address: str = unit_field("address", "Where it is.")
     stalled_s: float = unit_field("s", "For how long it has not read what was sent to it; 0 while it reads.")
     waiting_bytes: int = unit_field("bytes", "That were sent to it and it has not read.")
-    lag_records: int | None = unit_field(
-        "records", "In the log, not yet sent to it; null while Kafka does not say."
-    )
+    lag_records: int | None = unit_field("records", "In the log, not yet sent to it; null while unknown.")
 
 
 def queue_status(line: QueueLine) -> QueueStatus:

@@ -1,4 +1,4 @@
-"""What waits where, and who holds up whom: from the live records of services and the rows of partitions. Pure."""
+"""Queues and back-pressure: from the live records of services and the rows of partitions. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Named = TypeVar("_Named")
 
 
 class QueueKind(StrEnum):
-    """What something waits for, in the order in which messages pass."""
+    """What a queue's frames wait for, in the order in which messages pass."""
 
     DECODING = "decoding"
     KAFKA = "Kafka"
@@ -34,10 +34,10 @@ class QueueKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One queue. `service`: the instance that holds it; of a stage's workers the word `processor`.
+    """One queue. `service`: the instance that has it; `processor` for a stage's workers.
 
-    `name`: of the source, stage or sink; "" for all sources, and for files and Redis. `waiting`: frames; None where
-    nobody says. `held_s`: for how long it has held up who is before it, since that began.
+    `name`: of the source, stage or sink; "" for all sources, and for files and Redis. `waiting`: frames; None while
+    unknown. `held_s`: for how long it has held up its producers, since the instance began.
     """
 
     service: str
@@ -49,7 +49,7 @@ class QueueLine:
 
 @dataclass(frozen=True, slots=True)
 class CreditSummary:
-    """The clients of a sender: how many are without credit, and for how long that one that has waited longest."""
+    """The clients of a sender: how many are without credit, and the longest time that one has waited."""
 
     service: str
     clients: int
@@ -61,7 +61,7 @@ class CreditSummary:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """All that waits. `clients` and `subscribers`, by instance: the `NAMED_MAX` of all that have it worst."""
+    """All queues. `clients` and `subscribers`, by instance: the slowest ones of all, `NAMED_MAX` at most."""
 
     lines: tuple[QueueLine, ...] = ()
     credits: tuple[CreditSummary, ...] = ()
@@ -70,7 +70,7 @@ class Queues:
 
 
 def queues(live: Mapping[str, Record], rows: Iterable[PartitionRow]) -> Queues:
-    """Of all services, senders first."""
+    """The queues of all services, senders first."""
     senders = [(name, each) for name, each in sorted(live.items()) if service_of(each) == SENDER.name]
     receivers = [(name, each) for name, each in sorted(live.items()) if service_of(each) == RECEIVER.name]
     return Queues(
@@ -86,7 +86,7 @@ def queues(live: Mapping[str, Record], rows: Iterable[PartitionRow]) -> Queues:
 
 
 def _of_sender(name: str, record: Record) -> Iterator[QueueLine]:
-    for source in _behind(record, queue_metrics.DECODING.name):
+    for source in _suffixes(record, queue_metrics.DECODING.name):
         yield _line(name, record, QueueKind.DECODING, source, queue_metrics.DECODING.name)
     if queue_metrics.UNACKNOWLEDGED.name in record:
         yield _line(name, record, QueueKind.KAFKA, "", queue_metrics.UNACKNOWLEDGED.name)
@@ -95,7 +95,7 @@ def _of_sender(name: str, record: Record) -> Iterator[QueueLine]:
 def _of_receiver(name: str, record: Record) -> Iterator[QueueLine]:
     if queue_metrics.DELIVERING.name in record:
         yield _line(name, record, QueueKind.SINK, "", queue_metrics.DELIVERING.name)
-    for sink in _behind(record, queue_metrics.DELIVERING.name):
+    for sink in _suffixes(record, queue_metrics.DELIVERING.name):
         yield _line(name, record, QueueKind.SINK, sink, queue_metrics.DELIVERING.name)
 
 
@@ -126,8 +126,8 @@ def _sum(found: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _behind(record: Record, metric: str) -> list[str]:
-    """What stands behind a metric's name."""
+def _suffixes(record: Record, metric: str) -> list[str]:
+    """The names that follow a metric's name, after the slash."""
     return sorted(name.partition("/")[2] for name in record if name.startswith(f"{metric}/"))
 
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from bettong.inspection.dead_letters import Found
 
-# More of them nobody reads; reasons that hold a value of the message may all differ.
+# Nobody reads more; reasons that contain a value of the message may all differ.
 REASONS_MAX = 200
 OTHER_REASONS = "other reasons: `bettong dead-letters list APP.py --each` names each"
 _REASON_CHARACTERS_MAX = 300
 
 
 class ReasonKey(NamedTuple):
-    """Which computation, source or sink could not process a message, and the first line of why."""
+    """The computation, source or sink that could not process a message, and the reason's first line."""
 
     computation: str
     reason: str
@@ -24,7 +24,7 @@ class ReasonKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReasonRow:
-    """How many there are of one reason; when the last one's message was taken in (Unix ns), its name and origin."""
+    """The dead letters of one reason: the count; of the last one, when its message came (Unix ns), id and origin."""
 
     key: ReasonKey
     count: int
@@ -35,7 +35,7 @@ class ReasonRow:
 
 @dataclass(frozen=True, slots=True)
 class ReasonCounts:
-    """`skipped`: records at the beginning of the topic that were not read, for there are too many."""
+    """`skipped`: records at the beginning of the topic that were not read, because there are too many."""
 
     rows: Mapping[ReasonKey, ReasonRow] = field(default_factory=dict)
     skipped: int = 0
@@ -47,7 +47,7 @@ class ReasonCounts:
 
 
 def counted(before: ReasonCounts, dead_letters: Iterable[Found]) -> ReasonCounts:
-    """With these, too. Those of a reason beyond the first REASONS_MAX count as OTHER_REASONS of their computation."""
+    """The counts with these added. Reasons beyond the first REASONS_MAX count as OTHER_REASONS of their computation."""
     rows = dict(before.rows)
     for found in dead_letters:
         dead_letter = found.dead_letter
@@ -70,7 +70,7 @@ def most_frequent(counts: ReasonCounts) -> list[ReasonRow]:
 
 
 def by_computation(counts: ReasonCounts) -> Counter[str]:
-    """How many there are of each computation; "" stands for those of computations beyond the bound."""
+    """The count of each computation; "" stands for computations beyond the bound."""
     found: Counter[str] = Counter()
     for row in counts.rows.values():
         found[row.key.computation] += row.count
@@ -78,6 +78,6 @@ def by_computation(counts: ReasonCounts) -> Counter[str]:
 
 
 def first_line(reason: str) -> str:
-    """What tells a reason from others. All its lines where the first one only names a class and goes on below."""
+    """The line that identifies a reason: its first, or all lines joined where the first only names a class."""
     first = reason.strip().partition("\n")[0].strip()
     return " ".join((reason if first.endswith(":") else first).split())[:_REASON_CHARACTERS_MAX]

@@ -1,4 +1,4 @@
-"""What an application must be like so that it can be given another number of partitions. Pure."""
+"""Checks whether the number of partitions of an application can be changed. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.repartitioning.delivery import Unsettled, lost_frames, unsettled
 
 _NAMED_MAX = 4
-# Clients are to be looked for, one by one.
+# More than of others, because the operator has to find each client.
 _CLIENTS_NAMED_MAX = 200
 
 
@@ -27,10 +27,10 @@ class FoldedTo:
 
 
 def present(kept: Partitioning | None, counts: Mapping[str, int]) -> Partitioning:
-    """How many partitions there are now. `counts`: of each topic of the application, as its file is now.
+    """The current partitioning. `counts`: of each topic that the application's file has now.
 
-    Raises LogError where that cannot be said, or where the file has topics that are not there. What has switched is
-    said whatever is there: see `check_stages`.
+    Raises LogError where the counts differ, or where the file has topics that do not exist. A switched change is
+    returned without these checks: see `check_stages`.
     """
     if kept is not None and kept.change is not None and kept.change.switched:
         return kept
@@ -42,8 +42,8 @@ def present(kept: Partitioning | None, counts: Mapping[str, int]) -> Partitionin
     if len(numbers) > 1:
         found = ", ".join(f"{topic} {count}" for topic, count in sorted(counts.items()))
         raise LogError(
-            f"its topics differ in their partitions ({found}), expected one number; start the application, which says"
-            " what is wrong with them"
+            f"its topics differ in their partitions ({found}), expected one number; start the application, which"
+            " reports what is wrong with them"
         )
     return Partitioning(0, numbers.pop())
 
@@ -52,13 +52,13 @@ def _missing(topics: Sequence[str], kept: Partitioning | None, *, has_run: bool)
     if not has_run:
         return (
             f"topics {_named(topics)} do not exist: the application has never run here; start it with the number of"
-            " partitions that it is to have"
+            " partitions that it shall have"
         )
     if kept is not None and kept.change is not None:
-        remedy = "go on with the file that it ran with, or take the change back with --back"
+        remedy = "resume with the file that it ran with, or undo the change with --back"
     else:
         remedy = (
-            "start it once with this file, which makes them, and stop it; or give the file that it ran with"
+            "start it once with this file, which creates them, and stop it; or give the file that it ran with"
         )
     return f"topics {_named(topics)} do not exist: the application's file has changed since it ran here; {remedy}"
 
@@ -74,27 +74,27 @@ def check_stages(switched: Partitioning, stages: Iterable[str]) -> None:
 
 
 def check_none_left_out(logs: Iterable[str], stages: Iterable[str]) -> None:
-    """Raises LogError where a stage has a log and is not in the file: its states would stay as they are divided now.
+    """Raises LogError where a stage has a log and is not in the file: its states would not be divided anew.
 
     `logs`: the stages that have one; `stages`: those of the file.
     """
     if left_out := sorted(set(logs) - set(stages)):
         raise LogError(
-            f"stages {_named(left_out)} have logs, and are not in the application's file: should they come back, their"
-            " states would be divided by another number than their messages. Give the file that has them; or, if they"
-            " never come back, delete their topics"
+            f"stages {_named(left_out)} have logs, but are not in the application's file: should they return, their"
+            " states would be partitioned differently from their messages. Give the file that has them; or, if they"
+            " never return, delete their topics"
         )
 
 
 def silent_in_s(live: Mapping[str, Mapping[str, str]]) -> float:
-    """When the records of all that have said that they live are gone, unless they say so again."""
+    """How long until all live records expire, unless they are renewed."""
     return max((float(each[TTL_S]) - float(each.get(AGE_S, 0)) for each in live.values()), default=0.0)
 
 
 def speak(
     before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]], *, after_s: float
 ) -> list[str]:
-    """Who has said since that it lives: its record is new, or has not grown older by the time that went by."""
+    """The instances that have renewed their record since: it is new, or has aged less than the time that passed."""
     return sorted(
         name
         for name, each in now.items()
@@ -111,19 +111,19 @@ def check_change(now: Partitioning, application: str, to: int) -> None:
         how = (
             f"finish it with --partitions {target} first, then change it again"
             if now.change.switched
-            else f"finish it with --partitions {target}, or take it back with --back, first"
+            else f"finish it with --partitions {target}, or undo it with --back, first"
         )
         raise LogError(
-            f"application {application!r} is being given {target} partitions already, not {to}: {how}"
+            f"application {application!r} is being changed to {target} partitions already, not {to}: {how}"
         )
 
 
 def overtaken(found: Partitioning | None, application: str) -> str:
-    """Why a run ends that is not the one that counts any more."""
+    """The error of a run that another run has overtaken."""
     return (
-        f"another `bettong repartition` of application {application!r} works beside this one, or has taken it back:"
-        f" {_state_of(found)}. This run ends, and nothing is lost; see that no other one runs, and run it again if need"
-        " be"
+        f"another `bettong repartition` of application {application!r} runs at the same time, or has undone this one:"
+        f" {_state_of(found)}. This run ends, and nothing is lost; see that no other one runs, and run it again if"
+        " necessary"
     )
 
 
@@ -134,7 +134,7 @@ def _state_of(found: Partitioning | None) -> str:
         return f"the application has {found.partitions} partitions, and no change is under way"
     if found.change.switched:
         return f"the application has switched to {found.partitions} partitions"
-    return f"the application is being given {found.change.partitions} partitions"
+    return f"the application is being changed to {found.change.partitions} partitions"
 
 
 def check_stopped(running: Collection[str], application: str) -> None:
@@ -155,7 +155,7 @@ def check_folded(found: Mapping[PartitionId, FoldedTo]) -> None:
             f" {each.end}"
             for id_, each in sorted(behind.items())[:_NAMED_MAX]
         ]
-        more = f"; and {len(behind) - _NAMED_MAX} partitions more" if len(behind) > _NAMED_MAX else ""
+        more = f"; and {len(behind) - _NAMED_MAX} more partitions" if len(behind) > _NAMED_MAX else ""
         raise NotAtRestError(
             f"{'; '.join(named)}{more}. Start the application without clients until nothing is left to fold"
             " (`bettong status`: lag 0), stop it, and try again"
@@ -167,15 +167,14 @@ def check_complete(
     acknowledged: Mapping[Origin, SequenceNumber],
     given_up: Collection[str],
 ) -> None:
-    """Raises NotAtRestError while frames may have come in part, or where a client is given up that nobody knows.
+    """Raises NotAtRestError while frames may have arrived in part, or where an unknown client is given up.
 
     `heads`: of each stage, of all its partitions. `given_up`: clients, or `SOURCE/*` for all of a source.
     """
     known = {name for origin in origins_of(heads) if is_client(origin) for name in _names_of(origin)}
     if strange := sorted(set(given_up) - known):
         raise NotAtRestError(
-            f"--give-up {_named(strange)}: no stage has heard of it; name SOURCE/STREAM as the refusal does, or"
-            " SOURCE/*"
+            f"--give-up {_named(strange)}: no stage knows it; name SOURCE/STREAM as the refusal does, or SOURCE/*"
         )
     waiting: list[Unsettled] = []
     for stage, snapshots in heads.items():
@@ -194,20 +193,21 @@ def check_complete(
         )
         more = f" and {len(waiting) - _CLIENTS_NAMED_MAX} more" if len(waiting) > _CLIENTS_NAMED_MAX else ""
         raise NotAtRestError(
-            f"it is not known that all of the last frames of {len(waiting)} clients has come: {named}{more}. Redis"
-            " remembers that for 48 hours. Start the application, let each of them send a frame, its last one again or"
-            " a new one, stop it, and try again. Of a client that never comes back, or that had its receipts: --give-up"
-            " SOURCE/STREAM, or SOURCE/* for all of a source; then what it sends again up to there counts as taken"
+            f"it is not known whether the last frames of {len(waiting)} clients have arrived completely: {named}{more}."
+            " Redis remembers that for 48 hours. Start the application, let each of them send a frame, its last one"
+            " again or a new one, stop it, and try again. For a client that never returns, or whose frames were all"
+            " acknowledged: --give-up SOURCE/STREAM, or SOURCE/* for all of a source; its frames up to there, sent"
+            " again, then count as taken"
         )
 
 
 def _names_of(origin: Origin) -> set[str]:
-    """Of a client, what gives it up."""
+    """The values of --give-up that name a client."""
     return {origin, f"{stream_of(origin)}/*"}
 
 
 def origins_of(heads: Mapping[str, Sequence[Snapshot]]) -> set[Origin]:
-    """Everybody that any partition has heard of."""
+    """All origins that any partition knows."""
     return {
         Origin(heard.origin)
         for snapshots in heads.values()

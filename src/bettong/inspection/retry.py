@@ -1,7 +1,7 @@
 """Whether a dead letter's message can be sent to its source again, and why not. Pure.
 
-Sent again, a message passes its whole stage: every computation there sees it once more, not the one alone that could
-not process it. So a dead letter is held back when another has counted its message already.
+Sent again, a message passes its whole stage: every computation there sees it once more, not only the one that could
+not process it. So a dead letter is held back when another one has processed its message already.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
     from bettong.inspection.dead_letters import Found, ResendMark
 
-# A consumer recognizes a repetition by its number while it remembers the stream. Half of that, for clocks differ.
+# A consumer recognizes a duplicate by its number while it remembers the stream. Half of that, because clocks differ.
 _REMEMBERED_NS = ORIGIN_TTL_NS // 2
 
 
@@ -48,52 +48,51 @@ class Cannot:
 def decide(
     plan: Plan, found: Found, mark: ResendMark | None, *, repeat: bool, now_ns: int
 ) -> Resend | Cannot:
-    """What is to be done with a dead letter. `repeat`: also when other computations have seen the message."""
+    """What to do with a dead letter. `repeat`: send it even if other computations have seen the message."""
     if mark is not None and mark.done:
         return Cannot("sent again already")
     if mark is not None and now_ns - mark.time_ns > _REMEMBERED_NS:
         return Cannot(
-            "it was being sent again hours ago, by a command that did not end: it is unknown whether it arrived"
+            "it was being sent again hours ago, by a command that did not finish: it is unknown whether it arrived"
         )
     dead_letter = found.dead_letter
     if dead_letter.fired:
-        return Cannot("a timer led to it, and no message: there is nothing to send again")
+        return Cannot("a timer caused it, not a message: there is nothing to send again")
     if dead_letter.truncated:
         return Cannot("only the beginning of its message is kept: it was too long for a dead letter")
     stream, _, who = dead_letter.origin.partition("/")
     source = next((each for each in plan.sources if each.name == stream), None)
     if "/" in who:
         return Cannot(
-            f"it failed behind {stream!r}, which no client can feed; the message of the source that led to it was"
-            " processed"
+            f"it failed after {stream!r}, which no client can feed; the source's message that led to it was processed"
         )
     if source is None:
-        return Cannot(f"it came in as {stream!r}, which is no source of this application")
+        return Cannot(f"it came from {stream!r}, which is not a source of this application")
     if dead_letter.whole_record:
         return Cannot("it is a whole record of the log, not one message")
-    if dead_letter.computation != source.name:  # what the source itself refused, nothing has seen
+    if dead_letter.computation != source.name:  # messages that the source refused were seen by nothing else
         stage = plan.stage_of(stream)
         seen = sorted(set(_seen_by(stage, stream, dead_letter.computation)))
         if seen and not repeat:
-            return Cannot(f"{', '.join(seen)} would process it twice; --repeat sends it all the same")
+            return Cannot(f"{', '.join(seen)} would process it twice; --repeat sends it anyway")
     return _as_sent(source, dead_letter.message, as_received=dead_letter.as_received)
 
 
 def _as_sent(source: Source, message: bytes, *, as_received: bool) -> Resend | Cannot:
     if as_received:
         if source.decoder is None:
-            return Cannot(f"source {source.name!r} takes no bytes any more: it has no decoder")
+            return Cannot(f"source {source.name!r} no longer takes bytes: it has no decoder")
         return Resend(source.name, row=message)
     try:
         read = message_of(source.schema, message)
         Columns.of_messages(source.schema, [read])
     except SchemaError as error:
-        return Cannot(f"source {source.name!r} does not take it any more: {error}")
+        return Cannot(f"source {source.name!r} no longer takes it: {error}")
     return Resend(source.name, message=read)
 
 
 def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
-    """What has taken the message for good, although `computation` could not: states, and what left the stage."""
+    """The states and outputs that have processed the message although `computation` could not."""
     reads = {operator.node.name: operator.reads for operator in stage.operators}
     nodes = {operator.node.name: operator.node for operator in stage.operators}
     reached = {stream}
@@ -118,7 +117,7 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
     if several or any(len(reached.intersection(streams)) > 1 for streams in (*meeting, *outputs)):
         yield computation
     failed = nodes.get(computation)
-    # It is kept for others, and may have been paired with some.
+    # The join keeps the message for others, and may have paired it with some.
     if isinstance(failed, Joined) and isinstance(failed.kind, Within):
         yield computation
 

@@ -1,4 +1,4 @@
-"""The state of each service: pure, from its live record and, on this machine, its process."""
+"""The state of each service: pure, from its live record and, for a suite on this machine, its process."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bettong.services import CONSOLE, SERVICES
 RUNNING = "running"
 DOWN = "down"
 SILENT = "silent"
-GIVEN_UP = "given up"  # down, and nobody starts it again
+GIVEN_UP = "given up"  # down, and not started again
 _STARTING = "starting"
 UNKNOWN = "unknown"
-_REDIS_AWAY = "Redis, which knows how it does, is away"
-_WITHOUT_METRICS = ("kafka", "redis", CONSOLE)  # they run, or they do not
+_REDIS_AWAY = "Redis, which has its state, is away"
+_WITHOUT_METRICS = ("kafka", "redis", CONSOLE)  # known only to run or not
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """What is known of a process on this machine.
+    """The facts about a process on this machine.
 
-    `fault`: how it ended the last time, with its last words. `final_status`: the exit code, where nobody starts it
-    again.
+    `fault`: how it ended the last time, with its last log line. `final_status`: the exit code, where it is not
+    started again.
     """
 
     pid: int
@@ -38,9 +38,9 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRow:
-    """One service. `since_s` (Unix seconds) is None when nobody knows.
+    """One service. `since_s` (Unix seconds) is None while unknown.
 
-    `unheard_s`: for how long nothing was heard of it, where that is longer than usual, and too short for `SILENT`.
+    `unheard_s`: the age of its record, where that is longer than usual, and too short for `SILENT`.
     """
 
     name: str
@@ -54,18 +54,18 @@ class ServiceRow:
 def local_rows(
     live: Mapping[str, Record], processes: Mapping[str, ProcessFacts], silent: Mapping[str, str] | None = None
 ) -> list[ServiceRow]:
-    """A row for each process of a suite; what it says of itself counts only while it runs.
+    """A row for each process of a suite; its record counts only while it runs.
 
-    `silent`: of kafka and redis those that do not answer, and why.
+    `silent`: which of kafka and redis do not answer, and why.
     """
     away = silent or {}
     return [_local_row(name, live.get(name), facts, away) for name, facts in sorted(processes.items())]
 
 
 def remote_rows(live: Mapping[str, Record], silent: Mapping[str, str] | None = None) -> list[ServiceRow]:
-    """A row for each instance that writes metrics, and one for each service of which none does.
+    """A row for each instance that writes metrics, and one for each service without any.
 
-    `silent`: as for `local_rows`; nothing is known of any service where Redis does not answer.
+    `silent`: as for `local_rows`; all services are unknown where Redis does not answer.
     """
     if "redis" in (silent or {}):
         return [ServiceRow(name, UNKNOWN, detail=_REDIS_AWAY) for name in SERVICES]
@@ -79,7 +79,7 @@ def _local_row(
     name: str, record: Record | None, facts: ProcessFacts, silent: Mapping[str, str]
 ) -> ServiceRow:
     if facts.final_status is not None:
-        remedy = "mend it, then bettong down and up"
+        remedy = "fix it, then bettong down and up"
         return ServiceRow(name, GIVEN_UP, detail=f"{_ending(facts)}; {remedy}", process=facts)
     if not facts.runs:
         return ServiceRow(name, DOWN, detail=_ending(facts), process=facts)
@@ -112,7 +112,7 @@ def _reported_row(name: str, record: Record) -> ServiceRow:
         last = f"{state}, {detail}" if detail else state
         seconds = number_of(record, metrics.AGE_S)
         detail = (
-            f"has said nothing for {seconds:.0f} s: dead, cut off or standing still; its last word: {last}"
+            f"has reported nothing for {seconds:.0f} s: dead, disconnected or stuck; its last report: {last}"
         )
         return ServiceRow(name, SILENT, since_s, detail)
     return ServiceRow(name, state, since_s, detail, unheard_s=unheard_s(record))

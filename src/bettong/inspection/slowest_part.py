@@ -1,4 +1,4 @@
-"""Where is it slow? The part of an application that holds the others up most, and why. Pure."""
+"""Where is it slow? The part of an application that holds up the others most, and why. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bettong.inspection.overview import stands_still
 from bettong.latency_parts import LatencyPart
 from bettong.topics import DEAD_LETTERS
 
-# A lag of less than this is what the log holds anyway while frames travel.
+# A smaller lag is normal: frames in transit.
 _LAG_S_MIN = 1.0
-# A sink that lets its receiver wait for so much of the time takes all that it can.
+# A sink that makes its receiver wait for this share of the time is at its limit.
 _HELD_MIN = 0.9
-# A partition that takes so many times its share of a stage's messages is worth a word, where it takes this much.
+# A partition with this multiple of its even share of messages is reported, if it has at least this rate.
 _SKEW_MIN = 3.0
 _SKEWED_PER_S_MIN = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class SlowestPart:
-    """`kind`: source, stage or sink; sources have one `name` together.
+    """`kind`: source, stage or sink; all sources share one `name`.
 
     `why`: with numbers; `remedy`: what would make it faster, or "" when nothing is wrong.
     """
@@ -35,7 +35,7 @@ class SlowestPart:
 
 @dataclass(frozen=True, slots=True)
 class HeavyPartition:
-    """A partition that takes `times` its share of its stage's messages."""
+    """A partition that has `times` its even share of its stage's messages."""
 
     stage: str
     partition: int
@@ -44,8 +44,8 @@ class HeavyPartition:
 
 
 def slowest_part(measured: Measures) -> SlowestPart | None:
-    """What stands still comes first, then who is furthest behind, then a sink that lets its receiver wait, then where
-    results spend most of their time, or else the greatest latency. None: nothing measured.
+    """First a part that stands still, then the one furthest behind, then a sink that makes its receiver wait, then
+    the largest part of the latency, or else the greatest latency. None: nothing measured.
     """
     return (
         _still(measured)
@@ -67,7 +67,7 @@ def _still(measured: Measures) -> SlowestPart | None:
         return None
     worst = max(still, key=lambda each: each.row.lag or 0)
     row = worst.row
-    for_ = "nobody folds it" if row.stalled_s == math.inf else f"for {row.stalled_s or 0.0:,.0f} s"
+    for_ = "no worker folds it" if row.stalled_s == math.inf else f"for {row.stalled_s or 0.0:,.0f} s"
     fault = f": {worst.row.fault}" if worst.row.fault else ""
     return SlowestPart(
         "stage",
@@ -90,9 +90,9 @@ def _behind(measured: Measures) -> SlowestPart | None:
         "stage",
         stage.row.stage,
         f"{stage.row.lag or 0:,} records wait in its log, the oldest for {stage.lag_s or 0.0:,.1f} s{skewed}",
-        "a few keys may be hot: a finer key divides them"
+        "a few keys may be hot: a finer key spreads them"
         if heavy is not None
-        else "more cores fold more partitions at a time",
+        else "add cores: they fold more partitions at a time",
     )
 
 
@@ -105,19 +105,19 @@ def _slow_sink(measured: Measures) -> SlowestPart | None:
         "sink",
         sink.sink,
         f"its receiver waits for it {sink.held_share:.0%} of the time{behind}",
-        "see how its destination does: it takes all that it can, or is away",
+        "check its destination: it is at its limit, or away",
     )
 
 
 def _longest(measured: Measures) -> SlowestPart | None:
-    """By the parts of the latency. All that lies before a worker, and in it, is of the slowest stage."""
+    """By the parts of the latency. All parts before a worker, and in it, count for the slowest stage."""
     sinks = [each for each in measured.latency_parts if each.sink != DEAD_LETTERS]
     if not sinks:
         return None
     sink = max(sinks, key=lambda each: each.mean_ms)
     part, share = sink.largest.part, sink.largest.share
     why = (
-        f"results of {sink.sink} take {sink.mean_ms:,.1f} ms in the mean from client to delivery, {share:.0%} of it"
+        f"results of {sink.sink} take {sink.mean_ms:,.1f} ms on average from client to delivery, {share:.0%} of it"
         f" {part.words}"
     )
     if part in {LatencyPart.LOG_TO_RECEIVER, LatencyPart.RECEIVER_TO_SINK}:
@@ -129,7 +129,7 @@ def _longest(measured: Measures) -> SlowestPart | None:
 
 
 def _latest(measured: Measures) -> SlowestPart | None:
-    """The stage or sink that adds most: a sink's latency counts from the client, so what is before it is taken off."""
+    """The stage or sink that adds most: a sink's latency counts from the client, so that of stages is subtracted."""
     stages = [each for each in measured.stages if each.p99_ms is not None]
     if not stages:
         return None

@@ -1,4 +1,4 @@
-"""The states of an application, as its snapshots hold them. Pure."""
+"""The states of an application in its snapshots. Pure."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class RestoredSnapshot:
         return {name: table.keys for name, table in self.worker.tables.items()}
 
     def state(self, computation: str, key: KeyValue, state: Any) -> KeyState:
-        """One of its states, with where it comes from."""
+        """One of its states, with its stage, partition and offset."""
         return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
 
 
 def reset_text(application: str, records: int, *, done: bool) -> str:
-    """What it means to delete all snapshots of an application, or what came of it. `records`: those of its logs."""
+    """The effect of deleting all snapshots of an application. `records`: the number in its logs."""
     if done:
         return f"snapshots of {application} deleted; the next start folds {records:,} records again"
     return f"would delete all snapshots of {application}; the next start folds {records:,} records"

@@ -1,8 +1,8 @@
-"""What `bettong status --json` prints: a form that scripts may rely on, described field by field.
+"""The output of `bettong status --json`: a form that scripts may rely on, described field by field.
 
-Within a VERSION fields are added and never taken away, renamed, or given another meaning or unit: a reader passes over
-names that it does not know. What is not known is null, never a number that is wrong. docs/status-json.md and
-docs/status.schema.json are rendered from here. Pure.
+Within a VERSION fields are added and never removed, renamed, or given another meaning or unit: a reader ignores names
+that it does not know. Unknown values are null, never a wrong number. docs/status-json.md and docs/status.schema.json
+are rendered from here. Pure.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ VERSION: Final = 1
 
 
 class ServiceStatus(Described):
-    """One process of a service, or the service where none of it is there."""
+    """One process of a service, or the service where it has none."""
 
     name: str = unit_field("name", "The instance; Kafka and Redis too, of a suite on this machine.")
     state: str = unit_field(
         "word",
         "running, standby, starting, waiting, stopping; silent (its record is old, or it does not answer), down,"
-        " given up (nobody starts it again), unknown (Redis is away).",
+        " given up (it is not started again), unknown (Redis is away).",
     )
-    since_unix_s: float | None = unit_field(
-        "Unix s", "When it came into that state; null where nobody knows."
+    since_unix_s: float | None = unit_field("Unix s", "When it entered that state; null while unknown.")
+    reason: str = unit_field(
+        "text", "What it waits for, how it died, what to do; empty when nothing is wrong."
     )
-    reason: str = unit_field("text", "What it waits for, how it died, what to do; empty when all is well.")
     pid: int | None = unit_field("number", "Its process on this machine; null elsewhere.")
     restarts: int | None = unit_field("restarts", "Since the suite began; null elsewhere.")
 
@@ -66,10 +66,10 @@ class ServiceStatus(Described):
 class TotalStatus(Described):
     """The whole application."""
 
-    messages_in: int = unit_field("messages", "Taken in, since the start of each sender.")
+    messages_in: int = unit_field("messages", "Received, since the start of each sender.")
     results_out: int = unit_field("messages", "Delivered to sinks.")
     lag_records: int | None = unit_field(
-        "records", "In the log, not yet folded or delivered; null while a part of it is not known."
+        "records", "In the log, not yet folded or delivered; null while a part of it is unknown."
     )
     latency_p50_ms: float | None = unit_field(
         "ms",
@@ -80,7 +80,7 @@ class TotalStatus(Described):
     dead_letter_last: str = unit_field(
         "text", "The last one: computation, reason, origin; empty without any."
     )
-    skipped: int = unit_field("messages", 'That could not be processed, where on_error="skip" says so.')
+    skipped: int = unit_field("messages", 'That could not be processed, with on_error="skip".')
 
 
 class StageStatus(Described):
@@ -89,23 +89,17 @@ class StageStatus(Described):
     stage: str = unit_field("name", "The stage.")
     partitions: int = unit_field("partitions", "How many it has.")
     messages: int = unit_field("messages", "Folded.")
-    results: int = unit_field("messages", "Put out.")
+    results: int = unit_field("messages", "Emitted.")
     dead_letters: int = unit_field(
-        "messages", "Put out as dead letters; those that senders refused among them."
+        "messages", "Emitted as dead letters, including those that senders refused."
     )
-    skipped: int = unit_field("messages", 'Skipped, where on_error="skip" says so.')
-    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or behind a gap.")
-    late: int = unit_field(
-        "messages", "Too late for all of their windows, or for what they were to be joined with."
-    )
+    skipped: int = unit_field("messages", 'Skipped, by on_error="skip".')
+    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or after a gap.")
+    late: int = unit_field("messages", "Too late for all of their windows, or for their join.")
     partly_late: int = unit_field("messages", "Too late for some of their windows.")
     keys: int = unit_field("keys", "With a state.")
-    state_bytes: int | None = unit_field(
-        "bytes", "States as they are saved; null while that of a partition is not known."
-    )
-    lag_records: int | None = unit_field(
-        "records", "In its log, not yet folded; null while that is not known."
-    )
+    state_bytes: int | None = unit_field("bytes", "Saved states; null while a partition's size is unknown.")
+    lag_records: int | None = unit_field("records", "In its log, not yet folded; null while unknown.")
     messages_per_s: float | None = unit_field("messages/s", f"Folded, {OF_LATE}.")
     latency_p50_ms: float | None = unit_field(
         "ms", f"The sender's stamp to durable output, the median of the slowest partition {OF_LATE}."
@@ -123,10 +117,10 @@ class PartStatus(Described):
     )
     mean_ms: float = unit_field(
         "ms",
-        "Its mean. The means of all parts add up to the mean of the latency; their p99 add up to nothing.",
+        "Its mean. The means of all parts add up to the mean of the latency; their p99 do not.",
     )
-    share: float = unit_field("0 to 1", "Its mean, as a part of the mean of the latency.")
-    p99_ms: float = unit_field("ms", "99 of 100 results take no longer here, to 1 %.")
+    share: float = unit_field("0 to 1", "Its mean, as a share of the mean of the latency.")
+    p99_ms: float = unit_field("ms", "99 of 100 results take no longer here, within 1 %.")
 
 
 class SinkStatus(Described):
@@ -135,25 +129,25 @@ class SinkStatus(Described):
     sink: str = unit_field("name", "The sink; `dead-letters` too.")
     messages: int = unit_field(
         "messages",
-        f"Delivered in the last {LATENCY_WINDOW_S} s, as far as their parts are known: of results of an older version,"
-        " and of dead letters that a receiver wrote, they are not.",
+        f"Delivered in the last {LATENCY_WINDOW_S} s with known parts: results of an older version, and dead letters"
+        " that a receiver wrote, have none.",
     )
     latency_mean_ms: float = unit_field("ms", "Client's send time to delivery, the mean of these.")
-    parts: list[PartStatus] = unit_field("list", "A part each.")
+    parts: list[PartStatus] = unit_field("list", "One entry per part.")
 
 
 class ComputationStatus(Described):
-    """A computation or output of a stage in all partitions, or what workers do themselves."""
+    """A computation or output of a stage in all partitions, or the workers' own work."""
 
     stage: str = unit_field("name", "The stage.")
     computation: str = unit_field(
-        "name", "The computation or output; empty for the workers' own work: frames read and judged."
+        "name", "The computation or output; empty for the workers' own work: frames read and checked."
     )
-    messages: int | None = unit_field("messages", "That came to it; null for the workers' own work.")
-    results: int | None = unit_field("messages", "That it gave; null for the workers' own work.")
-    busy_share: float = unit_field("cores", "How busy it is, over all partitions, of late; 1: a whole core.")
+    messages: int | None = unit_field("messages", "That it received; null for the workers' own work.")
+    results: int | None = unit_field("messages", "That it emitted; null for the workers' own work.")
+    busy_share: float = unit_field("cores", "How busy it was recently, over all partitions; 1: a whole core.")
     frame_p50_us: float = unit_field(
-        "us", "What one frame takes there, the median of the slowest partition of the last minute or so."
+        "us", "Time of one frame there, the median of the slowest partition over about the last minute."
     )
     frame_p99_us: float = unit_field("us", "The same: 99 of 100 take less. Within 1 %, as the others.")
     frame_p999_us: float = unit_field("us", "The same: 999 of 1,000.")
@@ -164,49 +158,53 @@ class ComputationStatus(Described):
 class StatusForm(Described):
     """The whole answer, one JSON object."""
 
-    version: Literal[1] = unit_field("number", "Of this form. Another number: another form.")
+    version: Literal[1] = unit_field("number", "Of this form; a different form has another number.")
     asked_unix_s: float = unit_field("Unix s", "When this was asked, by the clock of this machine.")
     application: str | None = unit_field("name", "The application; null when nothing runs.")
     goes_on: bool = unit_field(
         "true or false",
         "Whether all services run, all answer, and no partition stands still: exit code 0, else 7.",
     )
-    unknown: list[str] = unit_field("texts", "What does not answer, and so what is not known, a line each.")
-    services: list[ServiceStatus] = unit_field("list", "A service each.")
+    unknown: list[str] = unit_field(
+        "texts", "What does not answer, and what is unknown for that reason, a line each."
+    )
+    services: list[ServiceStatus] = unit_field("list", "One entry per service.")
     total: TotalStatus | None = unit_field("object", "The whole; null when nothing runs, or Redis is away.")
-    stages: list[StageStatus] = unit_field("list", "A stage each.")
-    partitions: list[PartitionStatus] = unit_field("list", "A partition each, by stage and number.")
+    stages: list[StageStatus] = unit_field("list", "One entry per stage.")
+    partitions: list[PartitionStatus] = unit_field("list", "One entry per partition, by stage and number.")
     sinks: list[SinkStatus] = unit_field(
-        "list", f"A sink each that has delivered something in the last {LATENCY_WINDOW_S} s, by name."
+        "list", f"One entry per sink that has delivered something in the last {LATENCY_WINDOW_S} s, by name."
     )
     computations: list[ComputationStatus] = unit_field(
-        "list", "A computation or output each, and what workers do themselves, by stage."
+        "list", "One entry per computation and output, and one for the workers' own work, by stage."
     )
     input_watermarks: list[InputWatermarkStatus] = unit_field(
-        "list", "An input each of a stage that goes by event time."
+        "list", "One entry per input of a stage with event time."
     )
     open_windows: list[OpenWindowStatus] = unit_field(
         "list", f"The oldest windows that are open, joins and timers that wait, {WINDOWS_MAX} at most."
     )
-    queues: list[QueueStatus] = unit_field("list", "A queue each, in the order in which messages pass.")
+    queues: list[QueueStatus] = unit_field(
+        "list", "One entry per queue, in the order in which messages pass."
+    )
     clients: list[ClientStatus] = unit_field("list", f"The clients with least credit, {NAMED_MAX} at most.")
     subscribers: list[SubscriberStatus] = unit_field(
         "list", f"Those that have stalled for longest, or are furthest behind, {NAMED_MAX} at most."
     )
     not_measured: list[str] = unit_field(
         "words",
-        f"What nobody measures, by BETTONG_MEASURES=off, so that `sinks`, `computations`, `hot_keys` are empty: of"
+        f"What BETTONG_MEASURES=off switches off, so that `sinks`, `computations`, `hot_keys` are empty: of"
         f" {', '.join(MeasureKind)}.",
     )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     skews: list[str] = unit_field(
         "texts",
-        "Keys that alone have twice what a partition should have of a stage's messages, and what to do.",
+        "Keys that alone have twice a partition's even share of a stage's messages, and what to do.",
     )
-    left_out: list[str] = unit_field("texts", "Messages that killed workers and are left out, of late.")
+    left_out: list[str] = unit_field("texts", "Messages that killed workers and were recently skipped.")
     reference_faults: list[str] = unit_field("texts", "Tables of join_reference that cannot be loaded again.")
     shared_cpus: list[str] = unit_field(
-        "names", "Partitions that are folded on shared CPUs, where workers were promised their own."
+        "names", "Partitions that are folded on shared CPUs, where workers should have their own."
     )
 
 
@@ -231,7 +229,7 @@ PARTS: tuple[type[Described], ...] = (
 
 
 def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = "") -> StatusForm:
-    """An inspection in this form; None: nothing runs, as `nothing` says."""
+    """An inspection in this form; None: nothing runs, with `nothing` as the reason."""
     overview = found.overview if found is not None else None
     waits = found.queues if found is not None else Queues()
     rows, now_ns = found.partitions if found is not None else (), int(asked_unix_s * 1e9)

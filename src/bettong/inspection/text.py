@@ -1,4 +1,4 @@
-"""How messages and times of the log look to people. Pure."""
+"""Messages and times of the log as text for people. Pure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def moment(time_ns: int) -> str:
 
 
 def message_text(message: bytes, form: MessageForm) -> str:
-    """A message for people. AUTO: JSON when it is an object of that, else printable text, else hexadecimal.
+    """A message for people. AUTO: JSON when it is a JSON object, else printable text, else hexadecimal.
 
-    Raises ValueError for a message that is not of the form that was asked for.
+    Raises ValueError for a message that does not have the requested form.
     """
     if form is MessageForm.HEX:
         return message.hex(" ")

@@ -1,7 +1,7 @@
-"""What several inspections in a row show, and one does not: rates, lag in seconds, and since when something stands.
+"""Trends over several inspections: rates, lag in seconds, and since when a value has not changed.
 
-Pure: callers say when (`at_s`, of a clock that never goes back). Bounded: RATE_S of samples, and MARKS_MAX marks of
-where a log ended, each partition.
+Pure: callers pass the time (`at_s`, of a monotonic clock). Bounded: RATE_S of samples, and MARKS_MAX marks of log
+ends for each partition.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from bettong.inspection.overview import PartitionRow
 
 _Sample = TypeVar("_Sample")
 
-# Services write what they count once a second: over less a rate would jump, over more a burst would hide.
+# Services write their counts once a second: over less a rate would jump, over more a burst would hide.
 RATE_S = 10.0
-_SAMPLES_MAX = 32  # more often than three times a second nobody asks
-# Where a log ended at moments of the past: thinned out beyond, so that a long lag is less exact.
+_SAMPLES_MAX = 32  # enough for three inspections a second
+# Marks of where a log ended earlier; beyond this they are thinned out, so that a long lag is less exact.
 MARKS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """For how long something is as it is; `at_least`: it was so when it was first seen."""
+    """For how long a value has not changed; `at_least`: it was so when it was first seen."""
 
     seconds: float
     at_least: bool = False
@@ -33,10 +33,10 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTrend:
-    """Of one partition; None where it is not known.
+    """Of one partition; None while unknown.
 
-    `lag`: how long the record that is to be folded next has been in its log. `watermark`: since when it is where it
-    is. `held`: since when that origin holds it back. `snapshot`: since when there was no newer one.
+    `lag`: how long the next record to fold has been in its log. `watermark`: since when it has not moved. `held`:
+    since when the same origin holds it back. `snapshot`: since when there has been no newer one.
     """
 
     messages_per_s: float | None = None
@@ -48,7 +48,7 @@ class PartitionTrend:
 
 @dataclass(frozen=True, slots=True)
 class StageTrend:
-    """Of the partitions of a stage: their rates together, and the longest of their lags; None where none is known."""
+    """Of the partitions of a stage: the sum of their rates, and the longest lag; None while unknown."""
 
     messages_per_s: float | None = None
     lag: Since | None = None
@@ -56,7 +56,7 @@ class StageTrend:
 
 @dataclass(frozen=True, slots=True)
 class CountSample:
-    """What was counted up to a moment."""
+    """Counts up to a moment."""
 
     at_s: float
     messages: int
@@ -66,20 +66,20 @@ class CountSample:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A value that stands, from when on, and whether it was there at the first look."""
+    """A value, since when it has not changed, and whether it was there at the first inspection."""
 
     value: object
     at_s: float
     is_first: bool
 
     def since(self, at_s: float) -> Since:
-        """Until now."""
+        """For how long, until `at_s`."""
         return Since(max(0.0, at_s - self.at_s), self.is_first)
 
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """A log ended there at that moment, and not yet at the inspection before; `is_first`: there was none before."""
+    """Where a log ended, and when that was first seen; `is_first`: at the first inspection."""
 
     at_s: float
     end: int
@@ -88,7 +88,7 @@ class LogMark:
 
 @dataclass(frozen=True, slots=True)
 class SeenPartition:
-    """What is remembered of a partition."""
+    """The values to remember of a partition."""
 
     watermark: Standing
     held: Standing
@@ -98,9 +98,9 @@ class SeenPartition:
 
 @dataclass(frozen=True, slots=True)
 class Trends:
-    """As of the last inspection; rates are those of the last RATE_S, None before there are two.
+    """As of the last inspection; rates are those of the last RATE_S, None before the second one.
 
-    `samples` and `seen` are what the next inspection is compared with.
+    `samples` and `seen` are compared with the next inspection.
     """
 
     messages_per_s: float | None = None
@@ -110,12 +110,12 @@ class Trends:
     seen: Mapping[PartitionId, SeenPartition] = field(default_factory=dict)
 
     def of(self, partition: PartitionId) -> PartitionTrend:
-        """Of one partition."""
+        """The trend of one partition."""
         return self.partitions.get(partition, PartitionTrend())
 
 
 def trends(before: Trends, found: Inspection, at_s: float) -> Trends:
-    """With one more inspection, of services that could be asked."""
+    """The trends with one more inspection, for which Redis answered."""
     sample = CountSample(
         at_s,
         found.overview.messages,
@@ -143,9 +143,9 @@ def trends(before: Trends, found: Inspection, at_s: float) -> Trends:
 
 
 def rate(points: Iterable[tuple[float, int]]) -> float | None:
-    """How much a counter grew a second, from its first point to its last; None with fewer than two.
+    """A counter's growth per second, from its first point to its last; None with fewer than two.
 
-    Where it fell, its process began anew, or what it counts was folded again: what was before does not count.
+    Where it fell, its process restarted, or records were folded again: points before that do not count.
     """
     kept: list[tuple[float, int]] = []
     for at_s, count in points:
@@ -158,23 +158,23 @@ def rate(points: Iterable[tuple[float, int]]) -> float | None:
 
 
 def stage_trend(partitions: Iterable[PartitionTrend]) -> StageTrend:
-    """Of all partitions of a stage."""
+    """The trend of all partitions of a stage."""
     own = list(partitions)
     rates = [each.messages_per_s for each in own if each.messages_per_s is not None]
     return StageTrend(sum(rates) if rates else None, longest(each.lag for each in own))
 
 
 def longest(lags: Iterable[Since | None]) -> Since | None:
-    """None where one of them is not known: it may be longer than all others."""
+    """The longest lag; None where one of them is unknown: it may be longer than all others."""
     known = list(lags)
     found = [each for each in known if each is not None]
     return max(found, key=lambda each: each.seconds) if found and len(found) == len(known) else None
 
 
 def lag_since(marks: tuple[LogMark, ...], row: PartitionRow, at_s: float) -> Since | None:
-    """How long the next record of a partition has waited: since its log was first seen to end behind it.
+    """How long the next record of a partition has waited: since its log was first seen to end after it.
 
-    `marks`: of ends behind it, the oldest first.
+    `marks`: of ends after it, the oldest first.
     """
     if row.lag is None:
         return None
@@ -194,7 +194,7 @@ def _seen(before: SeenPartition | None, row: PartitionRow, at_s: float) -> SeenP
     marks = before.marks if before is not None else ()
     if row.lag is not None:
         end = row.offset + row.lag
-        marks = tuple(mark for mark in marks if mark.end > row.offset)  # of the others all is folded
+        marks = tuple(mark for mark in marks if mark.end > row.offset)  # up to the others all is folded
         if row.lag and (not marks or end > marks[-1].end):
             marks = (*marks, LogMark(at_s, end, before is None))
         if len(marks) > MARKS_MAX:

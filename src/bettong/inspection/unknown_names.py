@@ -1,7 +1,7 @@
-"""Names that functions read and nobody defines: a NameError, which comes with the first message that gets there. Pure.
+"""Finds names that functions read and nothing defines: a NameError once a message gets there. Pure.
 
-Judged by byte code, so annotations, which no call evaluates, do not count. Defined is what is there once the file has
-run, and what any of its functions makes global.
+It reads byte code, so annotations, which no call evaluates, do not count. A name is defined if the module has it
+after the file has run, or if any of its functions makes it global.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import CodeType
 
 
 def unknown_names(source: bytes, path: str, defined: Collection[str]) -> list[str]:
-    """Of each such name where it is read first, as people read it. `defined`: names of the module, and builtins."""
+    """For each such name a text: where it is read first. `defined`: names of the module, and builtins."""
     codes = list(_codes(compile(source, path, "exec")))
     made = {
         each.argval for code in codes for each in dis.get_instructions(code) if each.opname == "STORE_GLOBAL"

@@ -1,6 +1,6 @@
-"""What services leave out because BETTONG_MEASURES=off tells them to, as their records show it. Pure.
+"""Measurements that are switched off by BETTONG_MEASURES=off, as services' records show it. Pure.
 
-Who finds no numbers is to be told whether nothing was there, or nobody looked.
+People who see no numbers have to know whether there were none, or whether they are not measured.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bettong import metrics
 
 
 class MeasureKind(StrEnum):
-    """What says where the time goes, in the words for people."""
+    """The measurements that can be switched off, in words for people."""
 
     LATENCY_PARTS = "parts of latencies"
     COMPUTATIONS = "times of computations"
@@ -20,14 +20,14 @@ class MeasureKind(StrEnum):
 
     @property
     def is_off(self) -> str:
-        """The line that stands in its place."""
+        """The line that is shown in its place."""
         return f"{self} are not measured (BETTONG_MEASURES=off)"
 
 
 def unmeasured(
     receivers: Iterable[Mapping[str, str]], partitions: Iterable[Mapping[str, str]]
 ) -> tuple[MeasureKind, ...]:
-    """By the live records of both; nothing where these do not tell.
+    """From the live records of both; empty where these do not show it.
 
     A receiver that delivers and measures writes the counts of LATENCY_PART, whatever came; a worker that measures
     writes TIMES with each report, one that does not writes "" there. The parts need both: workers stamp results.

@@ -1,4 +1,4 @@
-"""A deployment that is watched: its newest inspection, the numbers of the last one that had some, and what changed.
+"""A deployment over time: its newest inspection, the numbers of the last one that had some, and what changed.
 
 Pure; `bettong top` and the console show it.
 """
@@ -21,8 +21,8 @@ RATES_MAX = 60
 class Watched:
     """`found`: the newest inspection. `numbers`: the newest for which Redis was there, and when (`at_s`).
 
-    `numbers` is None before there was one. `rates`: messages/s in, of the inspections before, the newest last.
-    `accounts`: those of `numbers`; what does not add up, where it did not the time before, either.
+    `numbers` is None before the first one. `rates`: messages/s in, of earlier inspections, the newest last.
+    `accounts`: those of `numbers`, with differences only where there was one the time before, too.
     """
 
     found: Inspection
@@ -35,7 +35,7 @@ class Watched:
 
 
 def watched(before: Watched | None, found: Inspection, *, at_s: float, unix_s: float) -> Watched:
-    """With one more inspection. `at_s`: of a clock that never goes back; `unix_s`: when people would say it was."""
+    """With one more inspection. `at_s`: of a monotonic clock; `unix_s`: of the wall clock."""
     changes = begun(found, unix_s) if before is None else changes_between(before.found, found, unix_s)
     kept = added(before.changes if before is not None else (), changes)
     if "redis" in found.away:

@@ -1,4 +1,4 @@
-"""Open windows and what holds them, as `bettong status --json` prints them and the console's page gets them. Pure.
+"""Open windows and what holds them open, for `bettong status --json` and the console's page. Pure.
 
 See `status_form`.
 """
@@ -10,35 +10,37 @@ from bettong.inspection.open_windows import InputWatermark, OpenWindow, WaitsFor
 
 
 class InputWatermarkStatus(Described):
-    """How far event time is in an input of a stage, in the partition in which it has come least far."""
+    """The watermark of an input of a stage, in the partition where it is lowest."""
 
     stage: str = unit_field("name", "The stage that reads it.")
     input: str = unit_field("name", "The source, or the stage before.")
-    is_of_stage: bool = unit_field("true or false", "Whether the stage before writes it, else clients do.")
-    partition: int = unit_field("number", "The partition of `stage` in which it has come least far.")
+    is_of_stage: bool = unit_field(
+        "true or false", "Whether the stage before writes it, rather than clients."
+    )
+    partition: int = unit_field("number", "The partition of `stage` where its watermark is lowest.")
     stream: str = unit_field(
-        "name", "Who has come least far there: a client's stream, or a partition of the stage before."
+        "name", "The slowest origin there: a client's stream, or a partition of the stage before."
     )
     live_origins: int = unit_field("origins", "That count there.")
-    awaited_partitions: int = unit_field("partitions", "Of the stage before, not heard of yet.")
+    awaited_partitions: int = unit_field("partitions", "Of the stage before, that have reported nothing yet.")
     watermark_ns: int | None = unit_field("Unix ns", "The event time of that origin; null while unknown.")
     since_unix_s: float | None = unit_field(
-        "Unix s", "Since when that has not moved, by the clock of senders; null where nobody knows."
+        "Unix s", "Since when that has not moved, by the clock of senders; null while unknown."
     )
     since_at_least: bool = unit_field(
-        "true or false", "Whether it may stand for longer: its worker has begun since."
+        "true or false", "Whether that may be longer: its worker has restarted since."
     )
-    silent_s: float | None = unit_field("s", "For how long nothing came of that origin; null where none is.")
+    silent_s: float | None = unit_field("s", "For how long that origin has sent nothing; null without one.")
     idle_timeout_s: float | None = unit_field(
-        "s", "After so long an origin is idle and holds nothing; null: never."
+        "s", "After this time an origin is idle and holds nothing back; null: never."
     )
     idle_at_unix_s: float | None = unit_field(
-        "Unix s", "When it is idle unless something comes; null: never."
+        "Unix s", "When it becomes idle unless it sends something; null: never."
     )
 
 
 class OpenWindowStatus(Described):
-    """The oldest window of a computation that some partitions have open; joins and timers by event time, too."""
+    """The oldest open window of a computation in some partitions; joins and timers by event time, too."""
 
     stage: str = unit_field("name", "Its stage.")
     computation: str = unit_field("name", "The computation.")
@@ -46,20 +48,20 @@ class OpenWindowStatus(Described):
         "word",
         "window; session (windows that are not on a grid: until `due_ns` at the earliest), join, timer.",
     )
-    start_ns: int | None = unit_field("Unix ns", "Of a window on a grid; null of all else.")
+    start_ns: int | None = unit_field("Unix ns", "Of a window on a grid; null for others.")
     end_ns: int | None = unit_field("Unix ns", "The same.")
     due_ns: int = unit_field("Unix ns", "The watermark at which it closes.")
-    partitions: int = unit_field("partitions", "In which it is open, and the oldest.")
-    partition: int = unit_field("number", "The one of these in which event time has come least far.")
-    watermark_ns: int | None = unit_field("Unix ns", "How far it is there; null while unknown.")
+    partitions: int = unit_field("partitions", "In which it is open and the oldest.")
+    partition: int = unit_field("number", "The one of these with the lowest watermark.")
+    watermark_ns: int | None = unit_field("Unix ns", "The watermark there; null while unknown.")
     short_s: float | None = unit_field("s", "How much event time is missing there; null while unknown.")
     waits_for: str = unit_field(
         "word",
-        f"What moves it next: {', '.join(WaitsFor)}. Records: of its log, not folded yet, where"
-        " newer event times of `held_by` may lie; clock: no origin is live.",
+        f"What moves it next: {', '.join(WaitsFor)}. Records: of its log, not folded yet, which"
+        " may have newer event times of `held_by`; clock: no origin is live.",
     )
     waiting_records: int | None = unit_field(
-        "records", "Of its log, not folded yet, whatever it waits for; null for none."
+        "records", "In its log, not folded yet, whatever it waits for; null for none."
     )
     held_by: InputWatermarkStatus | None = unit_field("object", "The input that holds it; null for none.")
 

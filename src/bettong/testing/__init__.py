@@ -1,17 +1,17 @@
-"""What users test their applications and their sinks with: no service runs, no Spark, Kafka or Redis is needed.
+"""Tools for users to test their applications and sinks, without services, Spark, Kafka or Redis.
 
-inputs             what happens in a test, as data
+inputs             the inputs of a test, as data
 running            an application in memory: `run`, `AppSession`
-memory_*           its clients, its partitions, what goes between them
-outcome            what came of it
+memory_*           its clients, its partitions, the records between them
+outcome            the results of a run
 checking           `check`: the same messages in other frames, partitions and speeds, with crashes and repetitions
-variations         which
-smallest           the smallest case that shows a fault, found by hypothesis
-pasted_test        a case as a test
+variations         these variations
+smallest           finds the smallest case that shows a fault, with hypothesis
+pasted_test        writes a case as a test
 strategies         `cases`: cases that hypothesis draws
 logged             recorded logs, and files of them
-recorded           `case_from`: a case out of a log
-two_phase          the contract of sinks of one's own
+recorded           `case_from`: a case from a log
+two_phase          the contract for users' own sinks
 """
 
 from bettong.errors import CaseError

@@ -1,5 +1,5 @@
-"""`check`: a case gives the same results however its messages are divided into frames and partitions, at each speed,
-and through a crash at every record and repetitions; or the smallest case that does not, as a test.
+"""`check`: a case has the same results however its messages are divided into frames and partitions, at each speed,
+and through a crash at every record and repetitions; else it reports the smallest case that has not, as a test.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 _ORDER_OF_PARTITIONS = (
-    "\n\nWhich messages are late behind a key_by depends on the order in which the partitions before it are folded,"
-    " as in production (docs/testing.md). Where that must not be, give the source an out_of_order=, or the window a"
-    " delay=, within which no message is late."
+    "\n\nWhich messages are late after a key_by depends on the order in which the partitions before it are folded,"
+    " as in production (docs/testing.md). To avoid that, give the source an out_of_order=, or the window a delay=,"
+    " within which no message is late."
 )
 
 
 class CheckError(AssertionError):
-    """Results depend on what they must not depend on. `test`: the smallest case that shows it, as a test."""
+    """Results depend on something that must make no difference. `test`: the smallest case that shows it, as a test."""
 
     def __init__(self, text: str, test: str) -> None:
         super().__init__(text)
@@ -38,13 +38,13 @@ class CheckError(AssertionError):
 def check(app: Application, case: Iterable[object] | SearchStrategy[Any], *, examples: int = 50) -> None:
     """Runs a case in every way that must make no difference, and compares outputs, dead letters, states and timers.
 
-    One message a frame, all in one, and divided at random; 1 to 5 partitions; compiled functions as Python and
-    compiled; a crash, and a restart from what was saved, at every record; frames that come twice, or are sent again by
-    a client that connects anew. The order of messages in a sink is not compared.
+    One message per frame, all in one, and divided at random; 1 to 5 partitions; compiled functions as Python and
+    compiled; a crash, and a restart from saved states, at every record; frames that come twice, or are resent by a
+    client that reconnects. The order of messages in a sink is not compared.
 
     `case`: inputs, see `run`; or a strategy of hypothesis that draws such lists, of which `examples` are tried.
-    Raises CheckError, an AssertionError whose text ends with a test to paste; CaseError for inputs that the application
-    cannot meet, and where hypothesis is not installed (pip install 'bettong[testing]').
+    Raises CheckError, an AssertionError whose text ends with a test to paste; CaseError for inputs that do not fit the
+    application, and where hypothesis is not installed (pip install 'bettong[testing]').
     """
     require_hypothesis()
     checker = _Checker(app)
@@ -62,13 +62,13 @@ def check(app: Application, case: Iterable[object] | SearchStrategy[Any], *, exa
     fault = checker.first_fault(steps)
     if fault is None:
         raise CheckError(
-            "the same case fails at one time, and does not at another: a function depends on chance", ""
+            "the same case fails in one run and not in another: a function is not deterministic", ""
         )
     checker.report(*smallest(steps, fault, checker.fails))
 
 
 class _Checker:
-    """One application, made ready once for each speed."""
+    """One application, prepared once for each speed."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
@@ -76,11 +76,11 @@ class _Checker:
         self._compiled = ReadyApplication(app, compiled=True) if self._python.has_compiled else self._python
 
     def read(self, inputs: Iterable[object]) -> list[Step]:
-        """A case of one message a frame."""
+        """A case of one message per frame."""
         return one_message_a_frame(read_inputs(self._python.plan, inputs))
 
     def first_fault(self, case: Sequence[Step]) -> Variation | None:
-        """The first variation that gives another outcome than the case itself."""
+        """The first variation whose outcome differs from that of the case itself."""
         expected = self._outcome(case, Variation(""))
         for variation in variations(case, has_compiled=self._python.has_compiled):
             if self._difference(expected, case, variation) is not None:
@@ -88,16 +88,16 @@ class _Checker:
         return None
 
     def fails(self, case: Sequence[Step], variation: Variation) -> bool:
-        """Whether a variation gives another outcome than the case."""
+        """Whether a variation's outcome differs from the case's."""
         return self._difference(self._outcome(case, Variation("")), case, variation) is not None
 
     def report(self, case: Sequence[Step], variation: Variation) -> None:
         """Raises the CheckError for a case that fails."""
         expected = self._outcome(case, Variation(""))
         difference = self._difference(expected, case, variation) or (
-            "not each time: a function depends on chance, or on what ran before"
+            "not in each run: a function is not deterministic, or depends on earlier runs"
         )
-        if variation.partitions > 1 and self._is_late_behind_others(expected):
+        if variation.partitions > 1 and self._is_late_after_key_by(expected):
             difference += _ORDER_OF_PARTITIONS
         test = comparing_test(self._app, case, variation)
         raise CheckError(
@@ -106,8 +106,8 @@ class _Checker:
             test,
         )
 
-    def _is_late_behind_others(self, outcome: Outcome) -> bool:
-        """Whether a message was late, in an application that judges it in a stage behind another one."""
+    def _is_late_after_key_by(self, outcome: Outcome) -> bool:
+        """Whether a message was late, in an application that judges lateness in a stage after another one."""
         outputs = [output for stage in self._python.plan.stages for output in stage.outputs]
         return any(each.judges_lateness for each in outputs) and outcome.late + outcome.partly_late > 0
 

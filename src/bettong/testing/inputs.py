@@ -1,4 +1,4 @@
-"""What happens to an application in a test, as data: messages, time, crashes; and whether that makes sense for it."""
+"""The inputs of an application in a test, as data: messages, time, crashes; and checks that they fit it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bettong.errors import CaseError
 from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.testing.memory_references import read_rows
 
-# The end of time: every window is over. In the year 2116, so that what is behind it by a delay still has a number.
+# The end of time: every window is over. In the year 2116, so that times after it by a delay still fit in 64 bits.
 END = 2**62
 CLIENT = "client"
 
@@ -23,13 +23,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(Enum):
-    """What happens between two frames.
+    """An event between two frames.
 
-    | CRASH   | every worker is killed; new ones take over what was saved last, and fold the log behind it again     |
-    | RESTORE | all states are saved, and new workers take them over: a restart, or a move to another machine        |
-    | SAVE    | all states are saved, and the workers live on: a crash later takes over what they saved               |
-    | RESEND  | every client connects again, and sends its last frame once more, as one that got no receipt does     |
-    | IDLE    | nobody sends anything for so long that all clients count as idle                                     |
+    | CRASH   | every worker is killed; new ones restore the last snapshot, and replay the log from there            |
+    | RESTORE | all states are saved, and new workers restore them: a restart, or a move to another machine          |
+    | SAVE    | all states are saved, and the workers continue: a later crash restores these snapshots               |
+    | RESEND  | every client reconnects, and resends its last frame, like a client without an acknowledgement        |
+    | IDLE    | no client sends anything for so long that all count as idle                                          |
     """
 
     CRASH = "CRASH"
@@ -83,7 +83,7 @@ class ClockStep:
 class Reference:
     """From here on, messages see another version of the table of a `join_reference`, which is named by its `join`.
 
-    `table`: what its `load()` might give, or a list of rows. As the first input it stands for what `load()` gives.
+    `table`: a value that its `load()` may return, or a list of rows. As the first input it replaces `load()`.
     """
 
     join: str
@@ -94,30 +94,30 @@ Step: TypeAlias = ClientFrame | WatermarkInput | EndOfStream | ClockStep | Refer
 
 
 def frame(source: str, *messages: Any, client: str = CLIENT) -> ClientFrame:
-    """Messages that a client sends in one frame; clients are told apart by their names."""
+    """Messages that a client sends in one frame; clients are distinguished by their names."""
     return ClientFrame(source, messages, client)
 
 
 def watermark(at: int | datetime, source: str | None = None, *, client: str | None = None) -> WatermarkInput:
-    """Event time has come to `at` (Unix nanoseconds): what is older is late from now on.
+    """The watermark reaches `at` (Unix nanoseconds): older messages are late from now on.
 
-    Of all clients, of those of a source, or of one of them. A client that is further already stays there.
+    Of all clients, of those of a source, or of one of them. A client whose watermark is later keeps it.
     """
     return WatermarkInput(_time_ns("watermark", at), source, client)
 
 
 def end_stream(source: str | None = None, *, client: str | None = None) -> EndOfStream:
-    """Clients have finished, and nobody comes back under their names: they hold event time back no longer.
+    """Clients have finished, and none returns under their names: they no longer hold event time back.
 
-    All clients, those of a source, or one of them. Where none is left, event time goes on with the log clock.
+    All clients, those of a source, or one of them. Where none is left, event time follows the log clock.
     """
     return EndOfStream(source, client)
 
 
 def clock(step: int | timedelta | None = None, *, at: int | datetime | None = None) -> ClockStep:
-    """The log clock goes on by `step` (nanoseconds), or to `at`: as the very first input, it begins there.
+    """The log clock advances by `step` (nanoseconds), or to `at`; as the very first input, it begins there.
 
-    Whatever is due on the way happens, each at its own time.
+    Everything that is due on the way happens, each at its own time.
     """
     if (step is None) == (at is None):
         raise CaseError("clock: give a step, clock(timedelta(seconds=5)), or a time, clock(at=...)")
@@ -156,7 +156,7 @@ def _read(plan: Plan, sources: dict[str, Source], each: object) -> Step:
     if isinstance(each, WatermarkInput):
         if not any(stage.needs_time for stage in plan.stages):
             raise CaseError(
-                "watermark: nothing in this application goes by event time (windows, bettong.Timer,"
+                "watermark: nothing in this application uses event time (windows, bettong.Timer,"
                 ' ttl_clock="event" do); the log clock moves by clock(...)'
             )
         return each
@@ -202,7 +202,7 @@ def _check_messages(source: Source, messages: Sequence[Any]) -> None:
             )
     if len({isinstance(message, bytes) for message in messages}) > 1:
         raise CaseError(
-            f"a frame of source {source.name!r} holds bytes or messages, not both; make two of it"
+            f"a frame of source {source.name!r} holds bytes or messages, not both; split it into two"
         )
 
 
@@ -216,7 +216,7 @@ def _time_ns(what: str, at: int | datetime) -> int:
     """Unix nanoseconds."""
     if isinstance(at, datetime):
         if at.tzinfo is None:
-            raise CaseError(f"{what}({at!r}): a time of day of nowhere; give it a tzinfo")
+            raise CaseError(f"{what}({at!r}): it has no time zone; give it a tzinfo")
         return _duration_ns(at - _EPOCH)
     if type(at) is not int or not 0 <= at <= CLOCK_NS_MAX:
         raise CaseError(f"{what}({at!r}): expected Unix nanoseconds or a datetime with a tzinfo")

@@ -1,7 +1,7 @@
-"""Recorded logs: records as they lie in Kafka, and the versions of reference tables that they name.
+"""Recorded logs: records as stored in Kafka, and the versions of reference tables that they name.
 
-`read_log` reads those of a file, which `bettong log` writes: a line of JSON each, the frame in base64. A version of a
-table is a record too, of a topic that no Kafka can have:
+`read_log` reads them from a file, which `bettong log` writes: a line of JSON each, the frame in base64. A version of a
+table is a record too, of a topic name that is impossible in Kafka:
 
     {application}.references/{series}    partition 0, the version's number as its offset, the table's bytes
 """
@@ -24,7 +24,7 @@ from bettong.topics import stage_topic
 from bettong.worker.references.table import fingerprint_of
 from bettong.worker.references.versions import StoredVersions
 
-# No Kafka topic has a slash in its name.
+# Kafka's topic names cannot contain a slash.
 _TABLES = ".references/"
 
 
@@ -50,7 +50,7 @@ class Recorded(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoggedRecord:
-    """A record out of a file."""
+    """A record from a file."""
 
     topic: str
     partition: int
@@ -58,12 +58,12 @@ class LoggedRecord:
     value: bytes
 
 
-# From one time on, and before another.
+# From the first time on, and before the second.
 Span = tuple[datetime | None, datetime | None]
 
 
 def read_log(path: Path | str) -> list[LoggedRecord]:
-    """The records of a file that `write_log` wrote. Raises CaseError for a line that is none."""
+    """The records of a file that `write_log` wrote. Raises CaseError for an invalid line."""
     found = []
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         try:
@@ -72,7 +72,7 @@ def read_log(path: Path | str) -> list[LoggedRecord]:
             found.append(LoggedRecord(fields["topic"], fields["partition"], fields["offset"], value))
         except (ValueError, TypeError, KeyError) as error:
             raise CaseError(
-                f"{path}, line {number}: no record of a log ({error}); `bettong log` writes them"
+                f"{path}, line {number}: not a record of a log ({error}); `bettong log` writes such files"
             ) from None
     return found
 
@@ -92,9 +92,9 @@ def write_log(log: Iterable[Recorded]) -> Iterator[str]:
 def with_tables(
     planned: Plan, log: Iterable[Recorded], span: Span, tables: StoredVersions
 ) -> Iterator[Recorded]:
-    """A log, and behind it the versions of reference tables that messages of a span see.
+    """A log, followed by the versions of reference tables that messages of a span see.
 
-    Of stages behind another key only the records that name versions are kept. Raises StoreError.
+    Of stages after a `key_by` only the records that name versions are kept. Raises StoreError.
     """
     named = _NamedVersions(planned)
     sources = {stage_topic(planned.application, planned.stage_of(each.name).name) for each in planned.sources}
@@ -112,9 +112,9 @@ def with_tables(
 
 
 def is_needed(record: Recorded, span: Span) -> bool:
-    """Whether a file needs a record for `case_from`: taken in in that span, or a table, or what names one before.
+    """Whether `case_from` needs a record: received in that span, or a table, or a record that names one before its end.
 
-    What is no frame was at no time.
+    Records that are not frames are never needed.
     """
     if _TABLES in record.topic:
         return True
@@ -125,7 +125,7 @@ def is_needed(record: Recorded, span: Span) -> bool:
 
 
 class _NamedVersions:
-    """The versions that the records of a log name, and those of them that a span of it needs."""
+    """The versions that the records of a log name, and which of them a span of it needs."""
 
     def __init__(self, planned: Plan) -> None:
         self._joins = {
@@ -135,7 +135,7 @@ class _NamedVersions:
         self._before: dict[tuple[str, int, str], ReferenceVersion] = {}
 
     def note(self, record: Recorded, version: ReferenceVersion, frame: Frame, span: Span) -> None:
-        """A record names a version."""
+        """Notes that a record names a version."""
         if version.series not in self._joins or not is_before_end(frame, span):
             return
         if is_within(frame, span):
@@ -144,7 +144,7 @@ class _NamedVersions:
             self._before[record.topic, record.partition, version.series] = version
 
     def needed(self, tables: StoredVersions) -> list[ReferenceVersion]:
-        """Those in force at the beginning of the span, and those that come in it."""
+        """The versions in force at the beginning of the span, and those named in it."""
         found = self._within | set(self._before.values())
         for series in self._joins - {each.series for each in self._before.values()}:
             found.update(tables.versions(series)[:1])
@@ -172,13 +172,13 @@ def tables_in(planned: Plan, log: Iterable[Recorded]) -> dict[ReferenceVersion, 
 
 
 def is_within(frame: Frame, span: Span) -> bool:
-    """Whether a frame was taken in then."""
+    """Whether a frame was received in a span."""
     first = span[0]
     return (first is None or _taken_in_at(frame) >= first) and is_before_end(frame, span)
 
 
 def is_before_end(frame: Frame, span: Span) -> bool:
-    """Whether a frame was taken in before the end of a span."""
+    """Whether a frame was received before the end of a span."""
     until = span[1]
     return until is None or _taken_in_at(frame) < until
 

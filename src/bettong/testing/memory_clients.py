@@ -1,4 +1,4 @@
-"""Clients in memory: each stream's frames through the sender's own session, and how far its event time has come."""
+"""Clients in memory: each stream's frames go through the sender's own session; its watermark is tracked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _S_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class _Client:
-    """One stream of a client. `last`: the frame that it sent last. `watermark_ns`: what every partition knows."""
+    """One stream of a client. `last`: its last frame. `watermark_ns`: the watermark that every partition knows."""
 
     route: SourceRoute
     name: str
@@ -38,7 +38,7 @@ class _Client:
 
 
 class MemoryClients:
-    """All clients of a test. The records that they lead to are given, each with its topic and partition."""
+    """All clients of a test. Methods return the resulting records, each with its topic and partition."""
 
     def __init__(self, plan: Plan, partitions: int) -> None:
         self._plan = plan
@@ -54,7 +54,7 @@ class MemoryClients:
                 yield from self._connect(source, name, now_ns)
 
     def connect_all(self, now_ns: int) -> Iterator[Append]:
-        """One client of each source, unless there is any that has not ended."""
+        """Connects one client of each source, unless there is any that has not ended."""
         if not self._clients:
             for source in self._sources:
                 names = chain([CLIENT], (f"{CLIENT}-{number}" for number in count(2)))
@@ -62,11 +62,11 @@ class MemoryClients:
                 yield from self._connect(source, name, now_ns)
 
     def send(self, sent: ClientFrame, now_ns: int) -> Iterator[Append]:
-        """A frame of a client that is connected. Raises CaseError for what its source does not take."""
+        """Sends a frame of a connected client. Raises CaseError for messages that its source does not take."""
         if (sent.source, sent.client) in self._ended:
             raise CaseError(
-                f"client {sent.client!r} of source {sent.source!r} has ended its stream, and nobody comes back under"
-                f" its name: frame({sent.source!r}, ..., client=...) is of another one"
+                f"client {sent.client!r} of source {sent.source!r} has ended its stream, and none returns under its"
+                f" name: give another one, frame({sent.source!r}, ..., client=...)"
             )
         client = self._clients[sent.source, sent.client]
         sequence = 1 if client.last is None else client.last.sequence + 1
@@ -74,7 +74,7 @@ class MemoryClients:
         yield from self._take(client, client.last, now_ns)
 
     def resend(self, now_ns: int) -> Iterator[Append]:
-        """Each client connects again, and sends its last frame once more."""
+        """Each client reconnects, and resends its last frame."""
         for client in self._clients.values():
             if client.last is not None:
                 acknowledged = SequenceNumber(client.last.sequence - 1)
@@ -83,23 +83,23 @@ class MemoryClients:
                 yield from self._take(client, client.last, now_ns)
 
     def pass_watermark(self, step: WatermarkInput, now_ns: int) -> Iterator[Append]:
-        """Event time has come so far for the clients that are meant. Raises CaseError where it would go back."""
-        meant = [client for _, client in self._meant(step)]
-        if all(client.watermark_ns > step.at_ns for client in meant):
-            reached = ", ".join(f"{each.session.origin!r} at {each.watermark_ns}" for each in meant)
-            raise CaseError(f"{_described(step)} goes back: event time is further by now ({reached})")
-        for client in meant:
+        """Moves the watermark of the selected clients. Raises CaseError where it would go back."""
+        selected = [client for _, client in self._selected(step)]
+        if all(client.watermark_ns > step.at_ns for client in selected):
+            reached = ", ".join(f"{each.session.origin!r} at {each.watermark_ns}" for each in selected)
+            raise CaseError(f"{_described(step)} goes back: event time is later already ({reached})")
+        for client in selected:
             yield from self._tick(client, step.at_ns, now_ns)
 
     def end(self, step: EndOfStream, now_ns: int) -> Iterator[Append]:
-        """The clients that are meant have finished: their senders say so to every partition that knows of them."""
-        for key, client in self._meant(step):
+        """The selected clients have finished: their senders tell every partition that knows them."""
+        for key, client in self._selected(step):
             del self._clients[key]
             self._ended.add(key)
             yield from client.session.end(now_ns / _S_NS, now_ns).appends
 
-    def _meant(self, step: WatermarkInput | EndOfStream) -> list[tuple[tuple[str, str], _Client]]:
-        """Those of stages without event time have no watermark. Raises CaseError where there is none."""
+    def _selected(self, step: WatermarkInput | EndOfStream) -> list[tuple[tuple[str, str], _Client]]:
+        """The clients that a step selects; those of stages without event time have no watermark. Raises CaseError."""
         found = [
             (key, client)
             for key, client in self._clients.items()
@@ -128,7 +128,7 @@ class MemoryClients:
         client = _Client(route, name, self._session(route, name, 0))
         self._clients[source, name] = client
         yield from client.session.open(now_ns / _S_NS, now_ns, SequenceNumber(0)).appends
-        if route.needs_time:  # every partition knows of everybody, however many there are
+        if route.needs_time:  # every partition knows every client, however many there are
             yield from self._ticks(client, now_ns)
 
     def _session(self, route: SourceRoute, name: str, acknowledged: int) -> Session:
@@ -147,7 +147,7 @@ class MemoryClients:
     def _tick(
         self, client: _Client, watermark_ns: int, now_ns: int, known: Collection[int] = ()
     ) -> Iterator[Append]:
-        """Every partition hears of it at once: a sender waits for 0.2 s, in which its next frame may bring it."""
+        """Every partition gets it at once; a real sender waits 0.2 s for a next frame that may carry it."""
         if watermark_ns > client.watermark_ns:
             client.watermark_ns = watermark_ns
             yield from self._ticks(client, now_ns, known)
@@ -162,7 +162,7 @@ class MemoryClients:
 
 
 def newest_ns(plan: Plan, frames: Iterable[ClientFrame]) -> int:
-    """The newest event time of messages, Unix ns, as the sender finds it; 0 where none has one."""
+    """The newest event time of messages, Unix ns, as the sender determines it; 0 where none has one."""
     sources = {source.name: source for source in plan.sources}
     newest = 0
     for sent in frames:
@@ -187,9 +187,9 @@ def _ingest_frame(source: Source, sent: ClientFrame, sequence: int, now_ns: int)
 
 
 def _described(step: WatermarkInput | EndOfStream) -> str:
-    meant = [
+    selected = [
         f"{name}={value!r}" for name, value in (("source", step.source), ("client", step.client)) if value
     ]
     if isinstance(step, EndOfStream):
-        return f"end_stream({', '.join(meant)})"
-    return f"watermark({', '.join([str(step.at_ns), *meant])})"
+        return f"end_stream({', '.join(selected)})"
+    return f"watermark({', '.join([str(step.at_ns), *selected])})"

@@ -1,7 +1,7 @@
-"""A partition of a stage in memory: its log, what each record led to, and the worker of the moment.
+"""A partition of a stage in memory: its log, the output of each record, and the current worker.
 
-The worker, its increments and what it takes over are the real ones; a crash, too, is what it is in production: a new
-worker, the newest chain of increments, and the log behind it.
+Worker, increments and restore are the real ones; a crash, too, is as in production: a new worker restores the newest
+chain of increments, and replays the log from there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bettong.worker.stage_program import StageProgram
 
 
 class ReplayError(AssertionError):
-    """A record that was folded again has led to something else: a function depends on more than message and state."""
+    """A replayed record had another output: a function depends on more than message and state."""
 
 
 class MemoryPartition:
@@ -28,7 +28,7 @@ class MemoryPartition:
     def __init__(
         self, program: StageProgram, assignment: Assignment, references: Callable[[], ReferenceTables]
     ) -> None:
-        """`references`: of a new process."""
+        """`references`: makes the reference tables of a new process."""
         self.worker = PartitionWorker(program, assignment, references())
         self._program = program
         self._assignment = assignment
@@ -45,19 +45,19 @@ class MemoryPartition:
         return self._outputs[-1]
 
     def save(self) -> None:
-        """Saves the states; the worker lives on."""
+        """Saves the states; the worker continues."""
         if self.worker.next_offset:
             increment, stored = self.worker.increment()
             older = [each for each in self._saved if increment.root <= each[0] < increment.offset]
             self._saved = [*older, (increment.offset, stored)]
 
     def restore(self) -> None:
-        """Saves the states, and has a new worker take them over."""
+        """Saves the states, and restores them in a new worker."""
         self.save()
         self.crash()
 
     def crash(self) -> None:
-        """The worker is gone; a new one folds again what was not saved. Raises ReplayError where that differs."""
+        """Replaces the worker by a new one, which replays what was not saved. Raises ReplayError where that differs."""
         self.worker = PartitionWorker(self._program, self._assignment, self._references())
         for _, stored in self._saved:
             self.worker.restore(stored)
@@ -69,9 +69,9 @@ class MemoryPartition:
     def _difference(self, offset: int, again: list[OutputRecord]) -> str:
         stage = self._program.stage.name
         return (
-            f"stage {stage!r}: a record that was folded again after a crash led to something else. It"
-            f" gave {self._shown(self._outputs[offset])}, and now {self._shown(again)}. A function depends on more than"
-            " its message and its state: a global, a clock, a random number, or what a state holds beside its fields"
+            f"stage {stage!r}: a record that was replayed after a crash had another output. It was"
+            f" {self._shown(self._outputs[offset])}, and now {self._shown(again)}. A function depends on more than its"
+            " message and its state: a global, a clock, a random number, or data of a state outside its fields"
         )
 
     def _shown(self, records: list[OutputRecord]) -> str:
@@ -89,6 +89,6 @@ class MemoryPartition:
 
 
 def check_partitions(partitions: int) -> None:
-    """Raises CaseError for what is no number of partitions."""
+    """Raises CaseError for an invalid number of partitions."""
     if type(partitions) is not int or not 1 <= partitions <= 1024:
         raise CaseError(f"partitions={partitions!r}: expected a number from 1 to 1024")

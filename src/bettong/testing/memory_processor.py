@@ -1,7 +1,7 @@
-"""All partitions of an application in memory: records in, and what they lead to on to the next stages and to sinks.
+"""All partitions of an application in memory: records in, their output on to the next stages and to sinks.
 
     append(record) -> its partition folds it -> records of a stage's topic: appended there, in turn
-                                             -> records of a sink's topic: delivered, but for repetitions
+                                             -> records of a sink's topic: delivered, except duplicates
 
 Records are folded one after the other, in the order in which they were appended anywhere.
 """
@@ -36,7 +36,7 @@ FRAME_BYTES_MAX = 1024 * 1024
 class AtEachRecord(Enum):
     """What happens before each record of each partition; see `Moment`.
 
-    SAVE: before every second one its worker saves and lives on, before the others it crashes. TWICE: the record comes
+    SAVE: before every second one its worker saves and continues, before the others it crashes. TWICE: the record comes
     twice.
     """
 
@@ -50,7 +50,7 @@ class AtEachRecord(Enum):
 
 
 class MemoryProcessor:
-    """Every partition of every stage, and the sinks behind them."""
+    """Every partition of every stage, and their sinks."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class MemoryProcessor:
         self._waiting: deque[tuple[str, int, bytes]] = deque()
 
     def append(self, topic: str, partition: int, value: bytes) -> None:
-        """Appends a record to a topic, and folds until nothing is on its way. Nothing, once a partition has stopped."""
+        """Appends a record to a topic, and folds until no record is left. Does nothing once a partition has stopped."""
         self._waiting.append((topic, partition, value))
         if self._at_each_record is AtEachRecord.TWICE:
             self._waiting.append((topic, partition, value))
@@ -91,17 +91,17 @@ class MemoryProcessor:
             self._take(*self._waiting.popleft())
 
     def crash(self) -> None:
-        """Every worker is killed. Nothing, once a partition has stopped."""
+        """Kills every worker. Does nothing once a partition has stopped."""
         for partition in self.partitions.values() if self.stopped is None else ():
             partition.crash()
 
     def restore(self) -> None:
-        """Every worker saves its states, and another one takes them over. Nothing, once a partition has stopped."""
+        """Every worker saves its states, and a new one restores them. Does nothing once a partition has stopped."""
         for partition in self.partitions.values() if self.stopped is None else ():
             partition.restore()
 
     def save(self) -> None:
-        """Every worker saves its states, and lives on. Nothing, once a partition has stopped."""
+        """Every worker saves its states, and continues. Does nothing once a partition has stopped."""
         for partition in self.partitions.values() if self.stopped is None else ():
             partition.save()
 
@@ -143,7 +143,7 @@ class MemoryProcessor:
             self.outputs[self._sinks[topic]] += self._messages(frame)
 
     def _messages(self, frame: Frame) -> list[Any]:
-        """What a frame of a sink holds: message objects, or the bytes of its encoder."""
+        """The messages of a sink's frame: objects, or the bytes of its encoder."""
         if frame.columns is None:
             return list(frame.rows or ())
         return Columns.of_payload(self._schemas[frame.schema], frame.columns).messages()

@@ -1,4 +1,4 @@
-"""The reference tables of an application in memory: their versions, and what `load()` gives for the first one."""
+"""The reference tables of an application in memory: their versions, the first one from `load()`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MemoryReferences:
     """Versions in memory (see `worker.references.versions.StoredVersions`), and the loader that stores them."""
 
     def __init__(self, plan: Plan, first_rows: Callable[[str, ReferenceSource], Sequence[Any]]) -> None:
-        """`first_rows`: what `load()` of a join gives, see `load_rows`; it may be asked again and again."""
+        """`first_rows`: the rows from `load()` of a join, see `load_rows`; it may be called repeatedly."""
         self._sources = {
             join: (stage.name, source) for stage in plan.stages for join, source in stage.references.items()
         }
@@ -35,13 +35,13 @@ class MemoryReferences:
         return sorted(each for each in self._stored if each.series == series)
 
     def begin(self) -> None:
-        """Each table has its first version. Raises CaseError where `load()` fails."""
+        """Stores the first version of each table. Raises CaseError where `load()` fails."""
         for join, (_, source) in self._sources.items():
             if not self.versions(source.series(join)):
                 self.store(join, self._first_rows(join, source))
 
     def store(self, join: str, rows: Sequence[Any]) -> tuple[str, ReferenceVersion] | None:
-        """Stores these rows as a new version; gives the stage whose log has to name it. None where none has to."""
+        """Stores these rows as a new version; returns it and the stage whose log has to name it, or None."""
         stage, source = self._sources[join]
         data = loaded_table(source, rows).encode()
         known = self.versions(source.series(join))
@@ -53,10 +53,10 @@ class MemoryReferences:
 
 
 def load_rows(join: str, source: ReferenceSource) -> list[Any]:
-    """What `load()` gives, as rows. Raises CaseError."""
+    """The table from `load()`, as rows. Raises CaseError."""
     if source.takes_spark:
         raise CaseError(
-            f"join_reference {join!r}: load() takes Spark's session, and there is none here; give its table as the"
+            f"join_reference {join!r}: load() takes Spark's session, which tests do not have; give its table as the"
             f" first input: Reference({join!r}, [{source.schema.name}(...), ...])"
         )
     try:
@@ -67,7 +67,7 @@ def load_rows(join: str, source: ReferenceSource) -> list[Any]:
 
 
 def read_rows(join: str, source: ReferenceSource, loaded: object) -> list[Any]:
-    """The rows of what `load()` gives, by their keys. Raises CaseError."""
+    """The rows of a table that `load()` returned, by their keys. Raises CaseError."""
     try:
         return loaded_table(source, loaded).columns.messages()
     except SchemaError as error:

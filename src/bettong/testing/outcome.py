@@ -1,4 +1,4 @@
-"""What came of a test, and how two of them differ."""
+"""The outcome of a test, and how two outcomes differ."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from bettong.testing.source_text import text_of_value
 from bettong.worker.balance import Balance, differences
 
-# What is counted of messages and must not depend on how an application runs. Frames, duplicates and gaps do; and so do
-# deleted keys: what closes a key's last window may be in one frame with the key's next message, which keeps it.
+# Counters that must not depend on how an application runs. Frames, duplicates and gaps do; and so do deleted keys: the
+# message that closes a key's last window may be in one frame with the key's next message, which keeps it.
 _COUNTED = ("messages", "results", "dead_letters", "skipped", "late", "partly_late", "expired")
-# How many messages of a frame `Stream.local` combines is a matter of frames.
+# How many messages `Stream.local` combines depends on the frames.
 _COUNTED_OF_COMBINED = _COUNTED[2:]
 _SHOWN_MAX = 10
 
@@ -22,8 +22,8 @@ _SHOWN_MAX = 10
 class DeadMessage:
     """A message that a computation, source or sink could not process. `message`: as dead letters show it.
 
-    `traceback`: where a function of yours raised, as `file:line in function`, the innermost last; it is not compared,
-    for compiled functions have none.
+    `traceback`: where your function raised, as `file:line in function`, the innermost last; it is not compared,
+    because compiled functions have none.
     """
 
     computation: str
@@ -44,13 +44,13 @@ class PendingTimer:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of all inputs until now.
+    """The outcome of all inputs until now.
 
     `outputs`: by sink, the messages that it delivers, or the bytes of its encoder, in the order in which they came.
-    `states`: by computation and key, as JSON can hold them. `counters`: of all partitions; `docs/metrics.md` says of
-    what. `stopped`: why a partition stands still, by on_error="stop"; nothing of what comes behind it is here.
+    `states`: by computation and key, as JSON can hold them. `counters`: of all partitions; see `docs/metrics.md`.
+    `stopped`: why a partition has stopped, by on_error="stop"; later results are not included.
     `combines`: whether the application combines messages before they pass a log: see `Stream.local`. `accounts`: what
-    has become of messages at each place of each stage, as `bettong status --accounts` shows it; none once it stopped.
+    became of messages at each point of each stage, as `bettong status --accounts` shows it; none once it stopped.
     """
 
     outputs: Mapping[str, list[Any]]
@@ -64,12 +64,12 @@ class Outcome:
 
     @property
     def late(self) -> int:
-        """How many messages came when all of their windows were over. A sink of `.late` has those of late="side"."""
+        """How many messages came after all of their windows were over. A sink of `.late` has those of late="side"."""
         return self.counters["late"]
 
     @property
     def partly_late(self) -> int:
-        """How many messages came when some of their windows were over."""
+        """How many messages came after some of their windows were over."""
         return self.counters["partly_late"]
 
 
@@ -80,14 +80,14 @@ def assert_alike(found: Outcome, expected: Outcome) -> None:
 
 
 def difference_of(found: Outcome, expected: Outcome) -> str | None:
-    """What differs, for people; None when nothing does."""
+    """The differences, as text; None when there are none."""
     lines = list(_differences(found, expected))
     return "\n".join(lines) if lines else None
 
 
 def _differences(found: Outcome, expected: Outcome) -> Iterator[str]:
     if found.stopped is not None and expected.stopped is not None:
-        return  # others were as far as they were
+        return  # other partitions had progressed by chance
     if found.stopped != expected.stopped:
         yield f"stopped: {found.stopped or 'no'}, expected: {expected.stopped or 'no'}"
         return

@@ -1,4 +1,4 @@
-"""A case as a test: text that runs as it stands."""
+"""Writes a case as a test: text that runs as it is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDENT = "    "
 
 
 def comparing_test(app: Application, case: Sequence[Step], variation: Variation) -> str:
-    """A test that fails where a variation of a case gives another outcome than the case."""
+    """A test that fails where the outcome of a case's variation differs from that of the case."""
     text = SourceText()
     for name in ("assert_alike", "run"):
         text.import_(_TESTING, name)
@@ -44,7 +44,7 @@ def comparing_test(app: Application, case: Sequence[Step], variation: Variation)
 
 
 def case_test(app: Application, case: Sequence[Step], name: str = "test_recorded_case") -> str:
-    """A test that runs a case, and leaves to people what to expect of it."""
+    """A test that runs a case, with expectations for people to fill in."""
     text = SourceText()
     text.import_(_TESTING, "run")
     inputs = _list(case, text)
@@ -55,7 +55,7 @@ def case_test(app: Application, case: Sequence[Step], name: str = "test_recorded
 
 
 def input_text(step: Step, text: SourceText) -> str:
-    """An input as it is written in a test."""
+    """The text of an input in a test."""
     if isinstance(step, Moment):
         return text.import_(_TESTING, step.value)
     if isinstance(step, ClockStep):
@@ -97,7 +97,7 @@ def _options(variation: Variation, text: SourceText) -> list[str]:
 
 
 def _name_of(app: Application, text: SourceText) -> str:
-    """What the application is called where it is a global of a module, that of its messages first; `app` elsewhere."""
+    """The application's name where it is a global of a module, that of its messages first; else `app`."""
     found = [
         (module.__name__, name)
         for module in list(sys.modules.values())

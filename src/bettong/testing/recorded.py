@@ -1,8 +1,8 @@
-"""Cases out of recorded logs: what a stage really read, as inputs for a test.
+"""Cases from recorded logs: the records that a stage has read, as inputs for a test.
 
-A recorded log is the records of an application's topics as they lie in Kafka: topic, partition, offset and the frame's
-bytes. `bettong.edges.kafka_log.Record` is one; for those of a file see `logged`. What stages give each other is
-computed again: of their topics only the records matter that name a version of a reference table.
+A recorded log has the records of an application's topics as stored in Kafka: topic, partition, offset and the frame's
+bytes. `bettong.edges.kafka_log.Record` is one; for those of a file see `logged`. The records between stages are
+computed again: of their topics only records matter that name a version of a reference table.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def case_from(
     """A recorded log as inputs of `run` and `check`: the messages in their frames, the clock, watermarks, the ends of
     clients' streams, and the versions of reference tables.
 
-    `key`: only messages of that key, as the sources have it. `span`: only what was taken in from one time on, and
-    before another. Watermarks that left-out messages had brought stay, so what was late is late again. States begin
-    empty: let the span begin where the key does, or does not depend on what came before. What senders refused has no
-    message, and is left out. Partitions see a new version of a table one after the other, within milliseconds; here
-    all do where the first one did.
+    `key`: only messages of that key, as the sources have it. `span`: only messages received from the first time on,
+    and before the second. Watermarks of left-out messages stay, so late messages are late again. States begin empty:
+    let the span begin where the key does, or where it does not depend on earlier messages. Messages that senders
+    refused are left out. Partitions see a new version of a table one after the other, within milliseconds; here all
+    see it where the first one did.
 
-    Raises CaseError where there is no such message, or no table that messages saw.
+    Raises CaseError where there is no such message, or a table that messages saw is missing.
     """
     planned = plan(app)
     records = list(log)
@@ -87,7 +87,7 @@ class _Tables:
             for join, source in stage.references.items()
         }
         self._data = tables_in(planned, log)
-        # Before any record the lowest one that is stored is seen: see `worker.references.versions`.
+        # Before any record names one, messages see the lowest stored version: see `worker.references.versions`.
         self._versions = {
             series: min(each for each in self._data if each.series == series)
             for series in {each.series for each in self._data}
@@ -98,7 +98,7 @@ class _Tables:
         return list(map(self.step, self._joins))
 
     def switch(self, version: ReferenceVersion) -> bool:
-        """A record names a version: whether messages see another one from here on."""
+        """Notes that a record names a version; returns whether messages see another one from here on."""
         known = self._versions.get(version.series)
         if version.series not in self._joins or (known is not None and version <= known):
             return False
@@ -113,7 +113,7 @@ class _Tables:
         if data is None:
             what = f"version {version.number} of the table" if version is not None else "table"
             raise CaseError(
-                f"the log holds no {what} of join_reference {join!r}; `bettong log` writes them, too"
+                f"the log holds no {what} of join_reference {join!r}; `bettong log` writes it, too"
             )
         try:
             return Reference(join, ReferenceTable.decode(source, data).columns.messages())
@@ -122,7 +122,7 @@ class _Tables:
 
 
 class _Reader:
-    """Turns frames of sources into steps, and knows how far each client had brought event time."""
+    """Turns frames of sources into steps, and tracks the watermark of each client."""
 
     def __init__(self, planned: Plan, key: KeyValue | None) -> None:
         self._plan = planned
@@ -132,7 +132,7 @@ class _Reader:
         self._clients: set[Origin] = set()
 
     def steps(self, frame: Frame, *, wanted: bool) -> list[Step]:
-        """What a frame leads to; its watermark is noted in any case."""
+        """The steps of a frame; its watermark is noted in any case."""
         found: list[Step] = []
         if wanted and frame.columns is not None:
             messages = self._messages(frame)
@@ -148,14 +148,14 @@ class _Reader:
         return found
 
     def _end(self, frame: Frame) -> list[Step]:
-        """A step where a client of the case has finished: where nothing goes by event time nobody can tell."""
+        """A step where a client of the case has finished; none without event time, where it has no effect."""
         if frame.origin not in self._clients or not self._plan.stage_of(frame.stream).needs_time:
             return []
         self._clients.remove(frame.origin)
         return [EndOfStream(frame.stream, frame.origin.partition("/")[2])]
 
     def _messages(self, frame: Frame) -> list[tuple[int, Any]]:
-        """Those of the key, each with its index."""
+        """The messages of the key, each with its index."""
         stage = self._plan.stage_of(frame.stream)
         entry = next(each for each in stage.inputs if each.stream == frame.stream)
         if frame.schema != entry.schema.fingerprint:
@@ -173,7 +173,7 @@ class _Reader:
         return [each for each, key in zip(messages, keys, strict=True) if key == self._key]
 
     def _with_watermarks(self, frame: Frame, messages: list[tuple[int, Any]]) -> list[Step]:
-        """A frame; or one a message, with the watermarks between them, where a message of it was late."""
+        """A frame; or, where a message of it was late, one per message with the watermarks between them."""
         origin = frame.origin
         found = self._watermark(origin, self._watermarks.get(origin, 0)) if origin in self._clients else []
         self._clients.add(origin)
@@ -187,7 +187,7 @@ class _Reader:
         return found
 
     def _watermark(self, origin: Origin, at_ns: int) -> list[Step]:
-        """A step that sets the watermark; none where the origin has come that far already."""
+        """A step that sets the watermark; none where the origin's is as late already."""
         if at_ns <= self._emitted_ns[origin]:
             return []
         self._emitted_ns[origin] = at_ns
@@ -196,7 +196,7 @@ class _Reader:
 
 
 def _frames(planned: Plan, log: Iterable[Recorded]) -> list[Frame]:
-    """The frames of sources without repetitions, and those that name tables, in the order of their ingest times."""
+    """The frames of sources without duplicates, and those that name tables, in the order of their ingest times."""
     topics = {stage_topic(planned.application, stage.name) for stage in planned.stages}
     sources = {source.name for source in planned.sources}
     logs: defaultdict[str, defaultdict[int, list[Recorded]]] = defaultdict(lambda: defaultdict(list))
@@ -215,16 +215,16 @@ def _readable(records: Iterable[Recorded]) -> list[Frame]:
     """The frames of a partition."""
     frames = []
     for record in sorted(records, key=lambda each: each.offset):
-        with suppress(FrameError):  # a dead letter in production, and nobody's message
+        with suppress(FrameError):  # a dead letter in production, not a message
             frames.append(decode(record.value))
     return frames
 
 
 def _unrepeated(logs: Sequence[Iterable[Frame]], sources: Collection[str]) -> list[list[Frame]]:
-    """What each partition of a stage took of sources, and what names tables.
+    """The frames that each partition of a stage took from sources, and those that name tables.
 
-    Where the application was given other partitions, what one had taken before counts for all of them, as in the
-    delivery tables that they went on with.
+    After a repartitioning, frames that one partition had taken before count for all of them, as in the delivery tables
+    that they resumed with.
     """
     taken: list[list[Frame]] = [[] for _ in logs]
     known: dict[Origin, int] = {}
@@ -252,7 +252,7 @@ def _unrepeated(logs: Sequence[Iterable[Frame]], sources: Collection[str]) -> li
 
 
 def _by_generation(frames: Iterable[Frame]) -> dict[int, list[Frame]]:
-    """The frames of a partition's log; behind each mark begins another generation."""
+    """The frames of a partition's log by generation; each mark begins another one."""
     found: defaultdict[int, list[Frame]] = defaultdict(list)
     generation = 0
     for frame in frames:
@@ -264,7 +264,7 @@ def _by_generation(frames: Iterable[Frame]) -> dict[int, list[Frame]]:
 
 
 def _without_early_ends(frames: list[Frame]) -> list[Frame]:
-    """Of each origin's ENDs, one a partition, only the last one, and none that frames of the origin follow."""
+    """The frames with only the last of each origin's ENDs, one per partition, unless frames of the origin follow."""
     last = {
         frame.origin: index
         for index, frame in enumerate(frames)

@@ -1,7 +1,7 @@
-"""An application that runs in memory: inputs are data, and what came of them can be looked at after each.
+"""Runs an application in memory: inputs are data, and the outcome can be read after each.
 
-Parsing, division by key, frames, delivery rule, workers, snapshots and routing between stages are those of the
-services; only Kafka, Redis and Spark are left out. Nothing waits: time passes when an input says so.
+Parsing, partitioning by key, frames, delivery rule, workers, snapshots and routing between stages are those of the
+services; only Kafka, Redis and Spark are left out. Nothing waits: only inputs make time pass.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from bettong.worker.balance import Balance, balance
 from bettong.worker.kernel import KernelCache
 from bettong.worker.stage_program import StageProgram, program
 
-# Where the log clock begins when no message says when it happened: 1 January 2026.
+# Where the log clock begins when no message has an event time: 1 January 2026.
 START_NS = 1_767_225_600_000_000_000
-# What a stage, and the processor for a partition in which something is due, leave between two TICKs.
+# The time between two TICKs of a stage, and of the processor for a partition in which something is due.
 TICK_NS = 200_000_000
-# Of one step of the clock. A timer that sets itself again each second goes on for a day.
+# For one step of the clock: enough for a timer that fires each second for a day.
 TICKS_MAX = 100_000
 # Signs states that are pickles.
 _STATE_KEY = b"states of bettong.testing"
 
 
 class ReadyApplication:
-    """An application whose functions are ready to run; any number of sessions may share it."""
+    """An application whose functions are prepared to run; any number of sessions may share it."""
 
     def __init__(self, app: Application, *, compiled: bool, cache: KernelCache | None = None) -> None:
         """Raises ApplicationError as `plan` and `program` do."""
@@ -65,7 +65,7 @@ class ReadyApplication:
             stage.name: program(stage, compiled=compiled, cache=cache, state_key=_STATE_KEY)
             for stage in self.plan.stages
         }
-        # What `load()` of each reference table gives: asked once, for sessions are compared.
+        # The rows from `load()` of each reference table: loaded once, because sessions are compared.
         self.first_rows = lru_cache(load_rows)
 
     @property
@@ -76,7 +76,7 @@ class ReadyApplication:
 
 
 class AppSession:
-    """A running application: `step`, look, `step`. For one thread."""
+    """A running application: `step`, read `outcome`, `step`. For one thread."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class AppSession:
         self._ticked_ns = dict.fromkeys(self._processor.partitions, -1)
 
     def step(self, *inputs: object) -> dict[str, list[Any]]:
-        """Has these inputs happen; returns what each sink gave at them. Raises CaseError, ReplayError."""
+        """Performs these inputs; returns the new results of each sink. Raises CaseError, ReplayError."""
         before = {sink: len(results) for sink, results in self._processor.outputs.items()}
         steps = read_inputs(self._plan, inputs, first=self._steps)
         frames = [each for each in steps if isinstance(each, ClientFrame)]
@@ -109,14 +109,14 @@ class AppSession:
         self._append(self._clients.connect(frames, self._now_ns))
         for each in steps:
             try:
-                self._happen(each)
+                self._perform(each)
             except CaseError as error:
                 raise CaseError(f"input {self._steps}: {error}") from None
             self._steps += 1
         return {sink: results[before[sink] :] for sink, results in self._processor.outputs.items()}
 
     def finish(self, until: int | datetime | None = None) -> Outcome:
-        """What came of everything, once all stages know how far event time has come; with `until`, so far."""
+        """The outcome once all stages know the watermark; with `until`, after moving it there."""
         if until is not None:
             self.step(watermark(until))
         if self._now_ns is not None and any(stage.needs_time for stage in self._plan.stages):
@@ -130,7 +130,7 @@ class AppSession:
 
     @property
     def outcome(self) -> Outcome:
-        """What came of all inputs until now."""
+        """The outcome of all inputs until now."""
         processor = self._processor
         states: dict[str, dict[Any, Any]] = {}
         timers: list[PendingTimer] = []
@@ -160,7 +160,7 @@ class AppSession:
         )
 
     def _accounts(self) -> list[Balance]:
-        """Whatever was sent is folded. A partition that has stopped half-way has none."""
+        """The accounts, with everything folded; none if a partition has stopped half-way."""
         processor = self._processor
         if processor.stopped is not None:
             return []
@@ -174,7 +174,7 @@ class AppSession:
             return first.at_ns
         return newest_ns(self._plan, frames) or START_NS
 
-    def _happen(self, step: Step) -> None:
+    def _perform(self, step: Step) -> None:
         now_ns = self._now_ns or 0
         if isinstance(step, Reference):
             self._switch_reference(step, now_ns)
@@ -188,7 +188,7 @@ class AppSession:
             else:
                 self._append(self._clients.connect_all(now_ns))
                 self._append(self._clients.pass_watermark(step, now_ns))
-            # Each stage may wait so long until the next one hears of it.
+            # Each stage may wait this long before it tells the next one.
             self._pass_time(now_ns + TICK_NS * (len(self._plan.stages) - 1))
         elif isinstance(step, ClockStep):
             self._step_clock(step)
@@ -205,7 +205,7 @@ class AppSession:
             self._pass_time(now_ns + max(each for each in timeouts if each is not None))
 
     def _switch_reference(self, step: Reference, now_ns: int) -> None:
-        """Each partition gets a record that names the new version, but not the first one of all."""
+        """Appends a record that names the new version to each partition, except for the very first version."""
         if (stored := self._references.store(step.join, step.table)) is None:
             return
         stage, version = stored
@@ -222,7 +222,7 @@ class AppSession:
         self._pass_time(until_ns)
 
     def _pass_time(self, until_ns: int) -> None:
-        """The log clock goes on to there. A partition in which something is due on the way gets a TICK then."""
+        """Advances the log clock. A partition in which something is due on the way gets a TICK at that time."""
         until_ns = min(until_ns, CLOCK_NS_MAX)
         for _ in range(TICKS_MAX):
             due = self._next_due()
@@ -234,11 +234,11 @@ class AppSession:
             topic = stage_topic(self._plan.application, id_.stage)
             self._processor.append(topic, id_.partition, tick_record(id_.stage, self._now_ns))
         raise CaseError(
-            f"so much is due until {until_ns} ns that it takes more than {TICKS_MAX} TICKs; make the step smaller"
+            f"the timers due until {until_ns} ns need more than {TICKS_MAX} TICKs; make the step smaller"
         )
 
     def _next_due(self) -> tuple[int, PartitionId] | None:
-        """When, and in which partition, something is due next. What a TICK did not bring about waits for another."""
+        """When, and in which partition, something is due next. What a TICK did not trigger waits for another."""
         found = [
             (due_ns if due_ns > self._ticked_ns[id_] else self._ticked_ns[id_] + TICK_NS, id_)
             for id_, partition in self._processor.partitions.items()
@@ -260,21 +260,21 @@ def run(
     compiled: bool = False,
     at_each_record: AtEachRecord | None = None,
 ) -> Outcome:
-    """Runs an application in memory over these inputs, and gives what came of them.
+    """Runs an application in memory over these inputs, and returns the outcome.
 
     An input is `("source", message)`, `("source", [message, ...])` for one frame of several, `frame(...)`,
     `watermark(...)`, `end_stream(...)`, `clock(...)`, `Reference(...)`, CRASH, RESTORE, SAVE, RESEND or
     IDLE.
-    `until`: how far event time comes behind them (END: all windows are over). Without `clock(at=...)` as the first
+    `until`: the watermark after the last input (END: all windows are over). Without `clock(at=...)` as the first
     input the log clock begins at the newest event time of the messages. `load()` of a `join_reference` is called once,
     before the first message, unless a `Reference` to it comes first.
 
-    `compiled`: as machine code, where functions are marked; compiling takes seconds. `at_each_record`: before each
-    record of each partition its worker crashes, or saves and is restored, or saves and lives on until it crashes before
-    the next one; or each record comes twice.
+    `compiled`: runs marked functions as machine code; compiling takes seconds. `at_each_record`: before each record of
+    each partition its worker crashes, or saves and is restored, or saves and continues until it crashes before the next
+    one; or each record comes twice.
 
-    Raises CaseError for inputs that the application cannot meet, and ReplayError, an AssertionError, where a function
-    gives something else when it runs over the same messages again.
+    Raises CaseError for inputs that do not fit the application, and ReplayError, an AssertionError, where a function
+    returns something else when it runs over the same messages again.
     """
     session = AppSession(app, partitions=partitions, compiled=compiled, at_each_record=at_each_record)
     session.step(*inputs)

@@ -1,4 +1,4 @@
-"""The smallest case that shows a fault: what is not needed is left out, first in large pieces, then by hypothesis."""
+"""Finds the smallest case that shows a fault: leaves out inputs, first in large pieces, then by hypothesis."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
 _Found = TypeVar("_Found")
-# Until hypothesis comes upon the whole case, which fails, or upon a part of it; it seldom takes two.
+# Until hypothesis tries the whole case, which fails, or a part that does; it seldom needs two.
 _EXAMPLES = 50
 
-# A case of 1000 inputs of which five are needed takes some 100. Beyond that hypothesis goes on with what is left.
+# A case of 1000 inputs of which five are needed takes some 100. Beyond this hypothesis continues with the rest.
 _PIECES_MAX = 300
 
 _Part = tuple[Sequence[Step], Variation]
@@ -30,7 +30,7 @@ def find(
 ) -> _Found | None:
     """The smallest value that hypothesis finds for which `condition` holds; None when it finds none.
 
-    The same each time.
+    Deterministic.
     """
     import hypothesis
 
@@ -63,7 +63,7 @@ def smallest(case: Sequence[Step], variation: Variation, fails: Fails) -> tuple[
     def is_wanted(part: _Part) -> bool:
         try:
             return fails(*part)
-        except CaseError:  # what was left out was needed to make sense of the rest
+        except CaseError:  # the rest is no valid case without what was left out
             return False
 
     short = _without_pieces((case, variation), is_wanted)
@@ -76,7 +76,7 @@ def smallest(case: Sequence[Step], variation: Variation, fails: Fails) -> tuple[
 
 
 def _without_pieces(part: _Part, is_wanted: Callable[[_Part], bool]) -> _Part:
-    """Leaves out one half or the other, then quarters, and so on down to single inputs: what is wanted without it."""
+    """Leaves out halves, then quarters, and so on down to single inputs, wherever the rest is still wanted."""
     size, tried = len(part[0]) // 2, 0
     while size:
         start = 0
@@ -119,7 +119,7 @@ def _parts(case: Sequence[Step], variation: Variation) -> SearchStrategy[tuple[l
 
 
 def _simpler(variation: Variation) -> list[Variation]:
-    """Variations of which there is less, the simplest first."""
+    """Simpler variations, the simplest first."""
     found = [replace(variation, partitions=partitions) for partitions in range(1, variation.partitions)]
     if variation.partitions > 1 and any(variation.joined):
         found = [replace(variation, joined=(), partitions=each.partitions) for each in found] + found

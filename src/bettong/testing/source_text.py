@@ -1,4 +1,4 @@
-"""Values as Python source: what a test has to contain to be run."""
+"""Writes values as Python source, for the text of a test."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _WIDTH = 100
 
 @dataclass
 class SourceText:
-    """Writes values, and notes what has to be imported for them: by module, the names."""
+    """Writes values, and collects their imports: by module, the names."""
 
     imports: dict[str, set[str]] = field(default_factory=dict)
 
     def import_(self, module: str, name: str) -> str:
-        """The first part of a name is imported; gives the whole name."""
+        """Imports the first part of a name; returns the whole name."""
         self.imports.setdefault(module.removeprefix(MODULE_PREFIX), set()).add(name.partition(".")[0])
         return name
 
     def value(self, value: Any) -> str:
-        """An expression that gives an equal value; of a class of unknown making, its `repr`."""
+        """An expression that makes an equal value; for other classes, its `repr`."""
         if isinstance(value, Enum):
             return f"{self._name(type(value))}.{value.name}"
         if is_dataclass(value) and not isinstance(value, type):
@@ -56,7 +56,7 @@ class SourceText:
         return repr(value)
 
     def import_lines(self) -> list[str]:
-        """In the order of their modules; without those of the standard library's own names."""
+        """The import statements, sorted by module."""
         plain = [f"import {name}" for name in sorted(self.imports.get("", ()))]
         named = sorted((module, names) for module, names in self.imports.items() if module)
         return [*plain, *(f"from {module} import {', '.join(sorted(names))}" for module, names in named)]
@@ -68,12 +68,12 @@ class SourceText:
 
 
 def text_of_value(value: Any) -> str:
-    """A value as Python source, for people."""
+    """A value as Python source, to show to people."""
     return SourceText().value(value)
 
 
 def list_text(items: Iterable[str], indent: str) -> str:
-    """A list of expressions, one a line, or on one line where it is short."""
+    """A list of expressions, one per line, or on one line where it is short."""
     found = list(items)
     short = f"[{', '.join(found)}]"
     if len(indent) + len(short) <= _WIDTH:

@@ -16,7 +16,7 @@ from bettong.testing.smallest import require_hypothesis
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-# Few values, so that messages share keys, and times lie close to each other.
+# Few values, so that messages share keys, and times are close to each other.
 _TEXTS = ("a", "b", "c", "")
 _SMALL_MAX = 5
 INPUTS_MAX = 12
@@ -27,9 +27,8 @@ def cases(
 ) -> SearchStrategy[list[Any]]:
     """A strategy for `check`: lists of up to `inputs_max` messages of an application's sources.
 
-    Values are drawn by the fields of a source's schema, small ones often; `fields` says by name what is drawn instead,
-    which a field of another type than numbers, text and bytes needs. Raises CaseError where hypothesis is not
-    installed.
+    Values are drawn by the fields of a source's schema, small ones often; `fields` has strategies by name to use
+    instead, which fields other than numbers, text and bytes need. Raises CaseError where hypothesis is not installed.
     """
     require_hypothesis()
     from hypothesis import strategies as st

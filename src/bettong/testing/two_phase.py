@@ -1,4 +1,4 @@
-"""The contract of `TwoPhaseSink` as tests, for sinks of your own.
+"""The contract of `TwoPhaseSink` as tests, for your own sinks.
 
     class TestLedger(TwoPhaseSinkContract):
         @pytest.fixture(autouse=True)
@@ -11,7 +11,7 @@
         def visible(self, partition):
             return read_ledger(self.path, partition)
 
-A crash is played by abandoning a sink (`abandon`) at every point of its life and opening another one.
+A crash is simulated by abandoning a sink (`abandon`) at every point of its life and opening another one.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,18 +27,18 @@ _EVERY_BYTE = bytes(range(256))
 
 
 class TwoPhaseSinkContract:
-    """Derive from it, and give `open_sink` and `visible`. Each test starts with a destination that was never used."""
+    """Derive from it, and define `open_sink` and `visible`. Each test needs a destination that was never used."""
 
     def open_sink(self) -> TwoPhaseSink:
         """Another sink over the same destination, as the same or another process would open it."""
         raise NotImplementedError
 
     def visible(self, partition: int) -> list[bytes]:
-        """The messages of a partition that everybody sees, in order."""
+        """The committed messages of a partition, in order."""
         raise NotImplementedError
 
     def abandon(self, sink: TwoPhaseSink) -> None:
-        """Abandons a sink as the system does when a process is killed: by default, it closes it."""
+        """Abandons a sink as if its process were killed; by default, closes it."""
         sink.close()
 
     def test_a_new_destination_has_no_position_and_no_messages(self) -> None:
@@ -104,7 +104,7 @@ class TwoPhaseSinkContract:
         _same((self.visible(PARTITION), self.visible(OTHER)), ([b"a"], [b"x"]), "visible")
 
     def test_a_crash_at_any_point_leaves_each_message_once(self) -> None:
-        """Three batches, a crash after every call, and each resumed from the position that recover returns."""
+        """Three batches, with a crash after every call; each resumes from the position that recover returns."""
         batches = {
             b"%d" % number: [b"%d.%d" % (number, index) for index in range(3)] for number in range(1, 4)
         }
@@ -149,19 +149,19 @@ class TwoPhaseSinkContract:
                 position = new.recover(partition)
                 before = self.visible(partition)
                 _same(before, [b"old"] if position else [], f"visible at position {position!r}")
-                # What is left of the old batch may fail, or find itself done; a batch after it must fail.
+                # The rest of the old batch may fail, or be done already; a batch after it must fail.
                 for step in _steps({b"1": [b"old"]}, None)[point:]:
-                    if not _goes(step, old, partition):
+                    if not _succeeds(step, old, partition):
                         break
                 _same(self.visible(partition), before, f"visible after an older sink woke up at step {point}")
-                late = _goes(_deliver, old, partition, b"2", [b"zombie"])
+                late = _succeeds(_deliver, old, partition, b"2", [b"zombie"])
                 _true(
                     not late, "an older sink delivered a batch after a newer one had recovered: it must fail"
                 )
                 _deliver(new, partition, b"3", [b"new"])
                 _same(self.visible(partition), [*before, b"new"], "visible")
                 _same(new.recover(partition), b"3", "recover")
-            _goes(self.abandon, old)
+            _succeeds(self.abandon, old)
 
     @contextmanager
     def _opened(self) -> Iterator[TwoPhaseSink]:
@@ -204,10 +204,12 @@ def _true(condition: object, text: str) -> None:
         raise AssertionError(text)
 
 
-def _goes(call: Callable[_Arguments, None], *arguments: _Arguments.args, **named: _Arguments.kwargs) -> bool:
+def _succeeds(
+    call: Callable[_Arguments, None], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> bool:
     """Whether a call does not raise."""
     try:
         call(*arguments, **named)
-    except Exception:  # noqa: BLE001 - a sink may raise what it likes
+    except Exception:  # noqa: BLE001 - a sink may raise anything
         return False
     return True

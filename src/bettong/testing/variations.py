@@ -1,4 +1,4 @@
-"""What must make no difference: frames, partitions, speeds, crashes, repetitions. Each is a variation of one case."""
+"""Variations of a case that must make no difference: frames, partitions, speeds, crashes, repetitions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from bettong.testing.inputs import CRASH, RESEND, RESTORE, SAVE, ClientFrame, Mo
 from bettong.testing.memory_processor import AtEachRecord
 
 PARTITIONS = (2, 3, 4, 5)
-# Random ways to divide messages into frames, beside one message a frame and as many as can be.
+# Random divisions of messages into frames, besides one message per frame and as many as possible.
 RANDOM_FRAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One of the ways in which a case is run. As it is made it is the plainest: each message in its own frame.
+    """A variation in which a case is run; the default is the plainest: each message in its own frame.
 
-    `what`: what results would depend on. `joined`: by input, whether its messages come in the frame of those before
-    it, where it is of the same client. `between`: what happens behind each frame, in turn.
+    `what`: what results would depend on. `joined`: by input, whether its messages join the frame before it, if that is
+    of the same client. `between`: what happens after each frame, in turn.
     """
 
     what: str
@@ -31,7 +31,7 @@ class Variation:
     at_each_record: AtEachRecord | None = None
 
     def inputs(self, case: Sequence[Step]) -> list[Step]:
-        """The case, of which each frame has one message, so varied."""
+        """The inputs of a case of one message per frame, varied."""
         found: list[Step] = []
         for number, step in enumerate(case):
             joins = number < len(self.joined) and self.joined[number] and found
@@ -64,9 +64,9 @@ def one_message_a_frame(steps: Sequence[Step]) -> list[Step]:
 
 
 def variations(case: Sequence[Step], *, has_compiled: bool) -> Iterator[Variation]:
-    """All ways in which a case of one message a frame is run, those first that people think of last."""
+    """All variations of a case of one message per frame, those first that people think of last."""
     everywhere = (True,) * len(case)
-    yield Variation("which run it is: the same case, run twice, gives two results")
+    yield Variation("which run it is: the same case, run twice, has two results")
     crash = "crashes and restarts"
     for at_each_record in (AtEachRecord.CRASH, AtEachRecord.RESTORE, AtEachRecord.SAVE):
         yield Variation(crash, at_each_record=at_each_record)
@@ -93,7 +93,7 @@ def variations(case: Sequence[Step], *, has_compiled: bool) -> Iterator[Variatio
 
 
 def shared_frame(last: Step, step: Step) -> ClientFrame | None:
-    """The messages of both in one frame; None where no client may send them so."""
+    """The messages of both in one frame; None where no client may send them together."""
     if not isinstance(last, ClientFrame) or not isinstance(step, ClientFrame):
         return None
     messages = (*last.messages, *step.messages)

@@ -246,10 +246,10 @@ class Receiver:
         first = self._progress.offset
         for offset in range(first, min(first + count, len(self._records))):
             frame = decode(self._records[offset])
-            if self._progress.takes(offset, frame):
+            if self._progress.advance(offset, frame):
                 assert frame.columns is not None
                 found = Columns.of_payload(_SEEN, frame.columns).messages()
-                self._progress.delivered(len(found))
+                self._progress.count_delivered(len(found))
                 self.file.extend(found)
 
     def save(self) -> None:

@@ -1,4 +1,4 @@
-// Something is changed in steps: the console says what that would do, and a person says yes. `changes.js` has what.
+// A change in steps: the console reports what it would do, and a person confirms. `changes.js` has the changes.
 import { h, on } from "./dom.js";
 import { QUESTION_MS_MAX, send } from "./live.js";
 
@@ -19,7 +19,7 @@ export class Changing {
     }, signal);
   }
 
-  /** What is asked, or what came of it; nothing while nobody wants anything. */
+  /** The question, or the outcome; nothing while no change is requested. */
   panel() {
     if (!this._wanted) return null;
     const { opener, label, danger, field, note, go } = this._change;
@@ -42,7 +42,7 @@ export class Changing {
 
   _headline() {
     const { asks, going, done, failed } = this._change;
-    if (this._busy) return this._going ? going : "Finding out what that would do …";
+    if (this._busy) return this._going ? going : "Checking what this would do …";
     if (this._done) return done(this._done);
     return this._plan && !this._fault ? asks(this._plan) : failed;
   }
@@ -55,7 +55,7 @@ export class Changing {
     await this._answer(true);
   }
 
-  /** What was typed belongs to what is wanted. */
+  /** Adds typed values to the request. */
   async _submit(form) {
     for (const { name, valueAsNumber, value } of form.querySelectorAll("input")) this._wanted[name] = Number.isNaN(valueAsNumber) ? value : valueAsNumber;
     const dry_run = this._change.again ? this._change.again(this._plan) : false;

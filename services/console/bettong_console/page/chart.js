@@ -1,4 +1,4 @@
-// A chart over time: uPlot with the page's colours, one cursor for all charts of a place, and a line that reads it out.
+// A chart over time: uPlot with the page's colours, one cursor for all charts of a place, and a line with its values.
 import uPlot from "./vendor/uplot/uPlot.mjs";
 import { h } from "./dom.js";
 import { moment, utc } from "./format.js";
@@ -6,7 +6,7 @@ import { moment, utc } from "./format.js";
 const SYNC = "bettong";
 
 export class Chart {
-  /** `lines`: [{label, ink}]; `show(value)` gives the text of a value with its unit, `axis(value)` that of an axis. */
+  /** `lines`: [{label, ink}]; `show(value)` returns the text of a value with its unit, `axis(value)` that of an axis. */
   constructor({ title, lines, show, axis, note }) {
     this._lines = lines;
     this._show = show;
@@ -22,7 +22,7 @@ export class Chart {
     this._dark = matchMedia("(prefers-color-scheme: dark)");
   }
 
-  /** Once it is in the page. */
+  /** Draws the chart, once its element is in the page. */
   begin() {
     this._resized.observe(this._plot);
     document.addEventListener("bettong-theme", this._recoloured);
@@ -48,7 +48,7 @@ export class Chart {
     if (!this._plot.clientWidth) return;
     if (this._chart) this._chart.destroy();
     const style = getComputedStyle(this._plot);
-    // light-dark() is resolved where a colour is used, so an element of that colour is asked.
+    // light-dark() is resolved where a colour is used, so the colour is read from an element.
     const colour = (name) => {
       this._plot.style.color = `var(${name})`;
       const found = getComputedStyle(this._plot).color;

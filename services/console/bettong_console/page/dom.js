@@ -1,5 +1,5 @@
-// Elements without markup in texts: what a user named can never become an element here. And how a place is drawn
-// again without losing focus, scroll position or what is kept (`data-keep`), such as charts.
+// Elements without markup in texts: users' names can never become elements here. And redrawing a place without losing
+// focus, scroll position or kept elements (`data-keep`), such as charts.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -8,7 +8,7 @@ export function h(tag, attributes, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** The same of SVG. */
+/** The same for SVG. */
 export function s(tag, attributes, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -25,7 +25,7 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Makes `old` look like `fresh`, changing no more than differs. Listeners stay: they belong to ancestors (`on`). */
+/** Makes `old` like `fresh`, changing only differences. Listeners stay: they belong to ancestors (`on`). */
 export function morph(old, fresh) {
   if (old.dataset && old.dataset.keep && old.dataset.keep === fresh.dataset.keep) return;
   for (const { name } of [...old.attributes]) {
@@ -36,7 +36,7 @@ export function morph(old, fresh) {
   for (const { name, value } of fresh.attributes) {
     if (name === "style" || old.getAttribute(name) === value) continue;
     old.setAttribute(name, value);
-    // What people typed and ticked is not in attributes; where the address changed, it follows.
+    // Typed and ticked values are not in attributes; they follow where the address has changed.
     if (name === "value" && old.value !== undefined) old.value = value;
     if (name === "checked" || name === "selected") old[name] = true;
   }
@@ -44,7 +44,7 @@ export function morph(old, fresh) {
   morphChildren(old, fresh);
 }
 
-/** The same of what is inside. */
+/** The same for the children. */
 export function morphChildren(old, fresh) {
   const wanted = [...fresh.childNodes];
   let at = old.firstChild;

@@ -1,4 +1,4 @@
-// Changes on the axis of time: a row each kind, a mark each change; those that would lie on each other are one mark.
+// Changes on a time axis: a row for each kind, a mark for each change; marks that would overlap are one.
 import { addressWith } from "./address.js";
 import { h } from "./dom.js";
 import { moment, utc } from "./format.js";
@@ -6,20 +6,20 @@ import { moment, utc } from "./format.js";
 const SPAN_S = { "5m": 300, "1h": 3600, "1d": 86_400 };
 const TICK_S = { "5m": 60, "1h": 600, "1d": 14_400 };
 const KINDS = { alert: "Alerts", service: "Services", states: "Workers and states", messages: "Messages" };
-// A mark is this part of the axis wide on a phone.
+// The width of a mark on a phone, as a share of the axis.
 const APART = 1 / 24;
 
-/** What a change is called in the address: one look finds many. */
+/** The id of a change in the address: changes may share a time. */
 export const nameOf = (change) => `${change.at_s}-${change.kind}`;
 
-/** `since_s`: what was before is not known, or not all. `at`: the name of the chosen one. */
+/** `since_s`: earlier changes are unknown, or incomplete. `at`: the id of the chosen one. */
 export function eventStrip(changes, since_s, now_s, span, at) {
   const first_s = now_s - SPAN_S[span];
   const left = (seconds) => `${(Math.min(1, Math.max(0, (seconds - first_s) / SPAN_S[span])) * 100).toFixed(2)}%`;
   const inside = changes.filter((each) => each.at_s >= first_s && each.at_s <= now_s).toSorted((a, b) => b.at_s - a.at_s);
   return h("div", { class: "body strip ages" },
     h("div", { class: "kind-rows" },
-      since_s > first_s && h("div", { class: "axis" }, h("span", { class: "unlooked", vars: { width: left(since_s) }, title: `not all is known of the time before ${utc(since_s)}` })),
+      since_s > first_s && h("div", { class: "axis" }, h("span", { class: "unlooked", vars: { width: left(since_s) }, title: `incomplete before ${utc(since_s)}` })),
       h("div", { class: "axis rules", "aria-hidden": "true" }, ticks(first_s, now_s, TICK_S[span]).map((tick) => h("i", { vars: { left: left(tick) } }))),
       Object.entries(KINDS).map(([kind, name]) => kindRow(kind, name, clusters(inside.filter((each) => each.kind === kind), SPAN_S[span] * APART), left, at))),
     h("div", { class: "axis times" }, ticks(first_s, now_s, TICK_S[span]).map((tick) =>
@@ -29,7 +29,7 @@ export function eventStrip(changes, since_s, now_s, span, at) {
 
 function summary(found, since_s) {
   return [found === 0 ? "Nothing has changed in this time. " : `${found} ${found === 1 ? "change" : "changes"} in this time. `,
-    since_s !== null && ["Hatched: before ", moment(since_s, { day: true }), ", of which not all is known."]];
+    since_s !== null && ["Hatched: before ", moment(since_s, { day: true }), ", incomplete."]];
 }
 
 function kindRow(kind, name, found, left, at) {
@@ -37,7 +37,7 @@ function kindRow(kind, name, found, left, at) {
     h("div", { class: "track", role: "group", "aria-label": `${name}: ${found.length === 0 ? "none" : found.length} ${found.length === 1 ? "mark" : "marks"} in this time` }, found.map((each) => mark(kind, each, left, at))));
 }
 
-/** Leads to the newest of its changes in the list. */
+/** A link to the newest of its changes in the list. */
 function mark(kind, changes, left, at) {
   const newest = changes[0];
   const text = `${new Date(newest.at_s * 1000).toLocaleTimeString("en-GB")} ${changes.length > 1 ? `${changes.length} changes, the last: ` : ""}${newest.what} ${newest.text}`;
@@ -46,7 +46,7 @@ function mark(kind, changes, left, at) {
     changes.length > 1 ? String(changes.length) : null);
 }
 
-/** Changes, the newest first, each with those that were within so many seconds before. */
+/** Groups of changes, the newest first, each with those within so many seconds before it. */
 function clusters(changes, apart_s) {
   const found = [];
   for (const each of changes) {

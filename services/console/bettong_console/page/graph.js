@@ -1,25 +1,25 @@
-// Boxes and arrows: laid out by dagre, drawn as elements that a keyboard reaches and a screen reader reads.
+// Boxes and arrows: laid out by dagre, drawn as elements that work with a keyboard and a screen reader.
 import { Graph, layout } from "./vendor/dagre/dagre.mjs";
 import { addressWith } from "./address.js";
 import { h, s } from "./dom.js";
 import { count, digits, duration, milliseconds, percent, rate, secondsOf } from "./format.js";
 
-const HEAD = 50; // of a stage: its name and two lines of numbers
+const HEAD = 50; // height of a stage's head: its name and two lines of numbers
 const HEIGHTS = { source: 50, computation: 90, sink: 90 };
-// From roomy to tight: the width of a box, and the room between those that follow each other, which arrows label.
+// From wide to narrow: the width of a box, and the gap between consecutive boxes, in which arrows have their labels.
 const ACROSS = [[230, 130], [196, 108], [172, 100]];
 const DOWNWARDS = [[230, HEAD + 92], [190, HEAD + 92], [172, HEAD + 88]];
-// Of a phone, on which two sources have room beside each other.
+// For a phone, on which two sources fit side by side.
 const SOURCE_WIDTH_NARROW = 120;
-// Of the time. Less back-pressure than this nobody feels.
+// Share of the time. Less back-pressure than this has no noticeable effect.
 const HELD_MIN = 0.01;
 
-/** Where boxes lie: across or, where the page is narrow, downwards; as roomy as the width (px) allows. */
+/** The layout of boxes: from left to right or, on a narrow page, from top to bottom; as wide as the width (px) allows. */
 export function placed(description, narrow, width) {
   let found = null;
   for (const [box, between] of narrow ? DOWNWARDS : ACROSS) {
     const close = laidOut(description, { narrow, box, between, nodesep: narrow ? 20 : 26 });
-    // The head of a stage needs room that dagre does not know of, where another stage or box lies above it.
+    // The head of a stage needs room that dagre does not know about, where another stage or box is above it.
     found = collides(description, close) ? laidOut(description, { narrow, box, between, nodesep: narrow ? 34 : HEAD + 40 }) : close;
     if (found.graph.graph().width <= width) break;
   }
@@ -49,7 +49,7 @@ function collides(description, { graph, stages }) {
   return stages.some((frame, index) => others(frame.stage).some((box) => meets(frame, box)) || stages.slice(index + 1).some((each) => meets(frame, each)));
 }
 
-/** The frames of stages: around their boxes, with room for the head. */
+/** The outlines of stages: around their boxes, with room for the head. */
 function framed(description, graph) {
   const frames = [];
   for (const stage of description.stages) {
@@ -64,7 +64,7 @@ function framed(description, graph) {
   return frames;
 }
 
-/** The drawing. `view`: numbers of now; null before the first. `box`: the id of the chosen one. */
+/** The drawing. `view`: the current numbers; null before the first. `box`: the id of the chosen one. */
 export function drawn(description, { graph, stages }, view, chosen) {
   const boxes = description.boxes.map((box) => ({ ...box, ...graph.node(box.id) }));
   const downwards = graph.graph().rankdir === "TB";
@@ -88,7 +88,7 @@ export function drawn(description, { graph, stages }, view, chosen) {
     boxes.map((box) => boxLink(box, view, chosen, at(box.x - box.width / 2, box.y - box.height / 2, box.width, box.height))));
 }
 
-/** From the side of one box to that of another; through dagre's own points where other boxes lie between. */
+/** A line from the side of one box to that of another; through dagre's own points where other boxes are between. */
 function arrow(points, left, top, flows, downwards) {
   const moved = points.map(({ x, y }) => [x - left, y - top]);
   let line = `M${moved[0].join(" ")}`;
@@ -103,7 +103,7 @@ function arrow(points, left, top, flows, downwards) {
     s("path", { d: "M0 0L-8 -4.500L-8 4.500Z", class: flows ? "tip flows" : "tip", transform: `translate(${x} ${y}) rotate(${downwards ? 90 : 0})` })];
 }
 
-/** Whether another box lies on the way from one to the other. */
+/** Whether another box is on the line from one to the other. */
 function isBlocked(start, end, boxes) {
   return boxes.some((box) => {
     if (box === start || box === end) return false;
@@ -120,7 +120,7 @@ function ends(box, frame, downwards, leaving) {
   return { x: box.x, y: leaving ? box.y + box.height / 2 : frame ? frame.top : box.y - box.height / 2 };
 }
 
-/** Messages a second on an arrow: what enters by it, or what is put out into it. */
+/** Messages a second on an arrow: those that enter a stage by it, or that are emitted into it. */
 function flowOf({ start, log, stream }, view) {
   if (!view) return null;
   const account = log
@@ -129,7 +129,7 @@ function flowOf({ start, log, stream }, view) {
   return account ? (log ? account.taken_per_s : account.given_per_s) : null;
 }
 
-/** What became of the messages of a box's computation. */
+/** The account of a box's computation. */
 export const accountOf = (box, view) => view && view.flows.find((each) => each.stage === box.stage && each.kind === "computation" && each.name === box.name);
 
 function edgeLabel(edge, view, left, top) {
@@ -150,21 +150,21 @@ function edgeLabel(edge, view, left, top) {
 
 const between = ([from, to]) => ({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 });
 
-/** Back-pressure where messages leave a box: the part of the time in which it was not taken from. */
+/** Back-pressure where messages leave a box: the share of the time in which its output was blocked. */
 export function heldShare(box, view) {
   if (box.kind !== "source") return view.stages.find((each) => each.stage === box.stage)?.held_share ?? null;
   const known = [view.senders_held_share, view.sources.find((each) => each.source === box.name)?.held_share].filter((each) => each !== null && each !== undefined);
   return known.length > 0 ? Math.max(...known) : null;
 }
 
-/** Back-pressure of a sink: the part of the time in which its receiver waited for it. */
+/** Back-pressure of a sink: the share of the time in which its receiver waited for it. */
 function sinkText({ held_share: held }) {
-  if (held === null) return "of the sink: not known";
-  return held < HELD_MIN ? "the sink holds nobody up" : `a receiver waited ${(held * 100).toFixed(1)} % of the time for the sink`;
+  if (held === null) return "of the sink: unknown";
+  return held < HELD_MIN ? "the sink causes no back-pressure" : `a receiver waited ${(held * 100).toFixed(1)} % of the time for the sink`;
 }
 
 function heldText(box, held) {
-  if (held === null) return "back-pressure: not known";
+  if (held === null) return "back-pressure: unknown";
   const who = box.kind === "source" ? "a sender had no room for frames of clients, or of this source, whose frames wait to be decoded" : `a slot of stage ${box.stage} waited for Kafka to take its output`;
   return held < HELD_MIN ? "no back-pressure" : `back-pressure: ${(held * 100).toFixed(1)} % of the time ${who}`;
 }
@@ -176,7 +176,7 @@ function stageFrame({ stage }, view, place) {
     slowest && h("span", { class: "flag" }, "slowest"),
     h("div", { class: "line" }, h("strong", { class: "cut", title: `stage ${stage}` }, stage), h("span", {}, rate(now ? now.messages_per_s : null))),
     h("div", { class: "line quiet" },
-      h("span", { class: "cut", title: "how far event time has come, against the clock" }, now && now.watermark_ns ? ["watermark ", against(view.status.now_s - secondsOf(now.watermark_ns))] : ""),
+      h("span", { class: "cut", title: "event time compared with the clock" }, now && now.watermark_ns ? ["watermark ", against(view.status.now_s - secondsOf(now.watermark_ns))] : ""),
       h("span", { title: "sender's stamp to durable output, of the slowest partition" }, "p99 ", milliseconds(now ? now.p99_ms : null))));
 }
 
@@ -188,18 +188,18 @@ function boxLink(box, view, chosen, place) {
   }, h("span", { class: "name cut" }, box.name), h("span", { class: "what cut" }, subtitle(box, view)), times(box, view), marks(box, view));
 }
 
-/** What a frame takes in a computation; from client to delivery of a sink. */
+/** The time of a frame in a computation; of a sink, from client to delivery. */
 function times(box, view) {
   if (box.kind === "source") return null;
   const sink = box.kind === "sink" && view && view.sinks.find((each) => each.sink === box.name);
   const now = computationOf(box, view);
   const us = (value) => (value === undefined ? null : value / 1000);
   const [p50, p99, p999] = box.kind === "sink" ? [sink?.p50_ms, sink?.p99_ms, sink?.p999_ms] : [us(now?.p50_us), us(now?.p99_us), us(now?.p999_us)];
-  return h("span", { class: "times", title: box.kind === "sink" ? "from client to delivery" : "what a frame takes here, of the slowest partition" },
+  return h("span", { class: "times", title: box.kind === "sink" ? "from client to delivery" : "time of a frame here, of the slowest partition" },
     [["p50", p50], ["p99", p99], ["p99.9", p999]].map(([name, value]) => h("span", {}, h("span", { class: "quiet" }, name), " ", milliseconds(value))));
 }
 
-/** What a box has not let through, where there is any. */
+/** The messages that a box has not passed on, if any. */
 function marks(box, view) {
   const found = box.kind === "computation" ? accountOf(box, view) : view && view.flows.find((each) => each.name === box.name && each.kind === (box.kind === "sink" ? "output" : "input"));
   if (!found) return null;
@@ -207,11 +207,11 @@ function marks(box, view) {
   return shown.length > 0 && h("span", { class: "marks" }, shown.map(([value, name]) => h("span", { class: "badge notice", title: `${value.toLocaleString("en")} ${name}` }, digits(value, { whole: true }), ` ${name}`)));
 }
 
-/** How far event time is from the clock; clients may be ahead of it. */
+/** The difference of event time from the clock; clients may be ahead of it. */
 const against = (seconds) => [seconds < 0 ? "+" : "−", duration(Math.abs(seconds))];
 const behind = (seconds) => [duration(Math.abs(seconds)), seconds < 0 ? " ahead" : " behind"];
 
-/** How busy a box's computation is, and what a frame takes there; nothing where nobody knows. */
+/** How busy a box's computation is, and the time of a frame there; nothing while unknown. */
 export const computationOf = (box, view) => view && view.computations.find((each) => each.stage === box.stage && each.name === box.name);
 
 function subtitle(box, view) {

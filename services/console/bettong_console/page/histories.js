@@ -1,14 +1,14 @@
-// The history of the series that a place draws, over a span: asked for anew at each step.
+// The history of the series that a place draws, over a span: fetched again at each step.
 import { addressWith, chosen } from "./address.js";
 import { h } from "./dom.js";
 import { ask, seen } from "./live.js";
 
 const SPANS = { "5m": "5 min", "1h": "1 hour", "1d": "1 day" };
 
-/** The time span that stands in the address. */
+/** The time span in the address. */
 export const chosenSpan = () => chosen("span", "5m", Object.keys(SPANS));
 
-/** What chooses it. */
+/** The links that choose the time span. */
 export function spanChoice() {
   return h("nav", { class: "spans", "aria-label": "Time span" }, Object.entries(SPANS).map(([name, text]) =>
     h("a", { href: addressWith({ span: name === "5m" ? null : name }), "data-go": true, "aria-current": name === chosenSpan() && "true" }, text)));
@@ -25,7 +25,7 @@ export class Histories {
     document.addEventListener("visibilitychange", () => this._turn(), { signal: this._ended.signal });
   }
 
-  /** Asks for series over a span, and again whenever a new value of it is due. */
+  /** Fetches series over a span, and again whenever a new value is due. */
   follow(span, names) {
     const query = String(new URLSearchParams({ span, series: names.join(",") }));
     if (query === this._query) return;
@@ -38,7 +38,7 @@ export class Histories {
     this._stop();
   }
 
-  /** Asks anew, or no more while nobody sees the page. */
+  /** Fetches again, or stops while the page is hidden. */
   _turn() {
     this._stop();
     if (seen()) this._ask();

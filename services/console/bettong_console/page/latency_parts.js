@@ -1,8 +1,8 @@
-// Where the latency of results goes: a bar in parts, and each part in words. Numbers join the two, not colours alone.
+// Where the latency of results goes: a bar in parts, and a list of the parts. Numbers connect both, not only colours.
 import { h } from "./dom.js";
 import { milliseconds, percent } from "./format.js";
 
-// Narrower parts have no room for their number; they are in the list.
+// Narrower parts have no room for their number; the list has it.
 const NUMBERED_FROM = 0.06;
 
 export function latencyParts(sinks, left_out, why) {
@@ -10,14 +10,14 @@ export function latencyParts(sinks, left_out, why) {
     h("header", {}, h("h2", {}, "Where the latency goes"), h("span", { class: "quiet small" }, "client to delivery, means of the last minute")),
     sinks.length === 0
       ? h("p", { class: "body empty" }, why)
-      : h("div", { class: "body latencies ages" }, sinks.map(sinkParts), left_out > 0 && h("p", { class: "quiet small" }, `${left_out} sinks more: bettong status --latency`)));
+      : h("div", { class: "body latencies ages" }, sinks.map(sinkParts), left_out > 0 && h("p", { class: "quiet small" }, `${left_out} more sinks: bettong status --latency`)));
 }
 
 /** Why there are none. */
 export function noParts(measured, delivered) {
   if (!measured) return "The parts of the latency are not measured (BETTONG_MEASURES=off).";
   if (!delivered) return "Nothing was delivered in the last minute.";
-  return "Of what was delivered in the last minute no parts are known: dead letters of receivers, or results of an older version.";
+  return "Results of the last minute carry no parts of their latency: they are dead letters of receivers, or come from an older version.";
 }
 
 function sinkParts(sink) {

@@ -1,15 +1,15 @@
-// The newest view of the server, and how old it is. A connection that ends is made again, at growing intervals.
+// The newest view of the server, and its age. Reconnects with growing intervals.
 
 const AGAIN_MS_MAX = 15_000;
-// A look takes a second, and one may be late.
+// The server inspects once a second, and one inspection may be late.
 export const OLD_S = 4;
-// For the title of a page that nobody sees, which holds no connection: browsers have six for all pages of a site.
+// For the title of a hidden page, which keeps no connection: browsers have six for all pages of a site.
 const GLANCE_MS = 30_000;
 const ANSWER_MS_MAX = 15_000;
-// What the server folds or reads a log for takes up to 60 s.
+// Answers for which the server folds or reads a log take up to 60 s.
 export const QUESTION_MS_MAX = 75_000;
 
-/** Whether somebody may see the page. */
+/** Whether the page may be visible. */
 export const seen = () => document.visibilityState !== "hidden";
 
 export class Live {
@@ -34,7 +34,7 @@ export class Live {
     this._disconnect();
   }
 
-  /** A stream while the page is seen, else a look now and then. */
+  /** A stream while the page is visible, else an occasional request. */
   _turn() {
     this._disconnect();
     if (seen()) this._connect();
@@ -79,7 +79,7 @@ export class Live {
   }
 
   async _why() {
-    // An EventSource does not tell why it was refused.
+    // An EventSource does not report why it was refused.
     try {
       const answer = await fetch(`/api/now?view=${encodeURIComponent(this._view)}`, { signal: limited(this._ended.signal, ANSWER_MS_MAX) });
       if (answer.status === 401) location.assign(`/sign-in?then=${encodeURIComponent(location.pathname + location.search)}`);
@@ -96,7 +96,7 @@ export class Live {
   }
 }
 
-/** Keeps an integer that JavaScript has no number for as it was written: a time in ns, a large key. */
+/** Keeps integers that JavaScript numbers cannot represent as text: a time in ns, a large key. */
 function exact(_, value, context) {
   const rounded = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
   return rounded && context && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
@@ -106,10 +106,10 @@ function limited(signal, within_ms) {
   return AbortSignal.any([...(signal ? [signal] : []), AbortSignal.timeout(within_ms)]);
 }
 
-/** JSON of an address. Throws an Error with the server's reason, or for an answer that has not come within so long. */
+/** JSON from an address. Throws an Error with the server's reason, or if there is no answer in time. */
 export const ask = (path, signal, within_ms = ANSWER_MS_MAX) => answerOf(path, { signal: limited(signal, within_ms) }, within_ms);
 
-/** The same of what is sent there as JSON, to change something. */
+/** The same for a POST of JSON, to make a change. */
 export const send = (path, values, within_ms) =>
   answerOf(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(values), signal: limited(null, within_ms) }, within_ms);
 

@@ -1,4 +1,4 @@
-// The page: its head, which place it shows, and how old what it shows is.
+// The page: its head, the place that it shows, and the age of its data.
 import { addressWith } from "./address.js";
 import { h, morphChildren, on, s } from "./dom.js";
 import { durationText } from "./format.js";
@@ -11,7 +11,7 @@ import { keyPlace } from "./places/key.js";
 import { overviewPlace } from "./places/overview.js";
 import { partitionsPlace } from "./places/partitions.js";
 
-// A place: what stands in the navigation, the letter that goes to it, the view that it shows, and what draws it.
+// A place: its name in the navigation, its keyboard letter, its view, and the function that draws it.
 const PLACES = {
   "/": { name: "Overview", letter: "o", view: "summary", begin: overviewPlace },
   "/application": { name: "Application", letter: "a", view: "application", begin: applicationPlace },
@@ -32,7 +32,7 @@ function drawTop() {
   morphChildren(
     top,
     h("div", {},
-      // The overview's own heading is how it is, in a word.
+      // The overview has its own heading: the state in a word.
       location.pathname !== "/" && h("h1", { class: "unseen" }, PLACES[location.pathname] ? PLACES[location.pathname].name : "Nothing here"),
       h("div", { class: "top-row" },
         h("a", { class: "brand", href: "/", "data-go": true, title: description && description.application },
@@ -63,14 +63,14 @@ function themeIcon(name) {
 }
 
 function show() {
-  if (!state.description) return; // `begin` shows what the address names, once it has that
+  if (!state.description) return; // `begin` shows the address's place, once it has the description
   if (state.live) state.live.close();
   if (state.place) state.place.end();
   const place = PLACES[location.pathname];
   state.path = location.pathname;
   if (!place) {
     document.title = "Nothing here · Bettong";
-    main.replaceChildren(h("div", { class: "card verdict" }, h("h2", {}, "Nothing here"), h("p", {}, "There is no place at this address. The navigation above names those that there are.")));
+    main.replaceChildren(h("div", { class: "card verdict" }, h("h2", {}, "Nothing here"), h("p", {}, "There is no page at this address. Use the navigation above.")));
     state.place = null;
     state.live = null;
     drawTop();
@@ -84,7 +84,7 @@ function show() {
     (view) => {
       state.status = view.status;
       state.place.show(view);
-      // The first letter of the title says how it is, in a window that is not looked at.
+      // The first letter of the title shows the state, also in a hidden window.
       document.title = `${view.status.level === "good" ? "" : "! "}${place.name} · ${state.description.application}`;
     },
     (age_s, fault) => {
@@ -121,7 +121,7 @@ addEventListener("popstate", () => {
   if (location.pathname !== state.path) show();
   else if (state.place && state.place.addressChanged) state.place.addressChanged();
 });
-// g and a letter goes to a place, as in other tools that people keep open.
+// g and a letter go to a place, as in similar tools.
 let awaited_ms = -Infinity;
 addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -8,7 +8,7 @@ const HEADS = [["Computation"], ["Window"], ["Until", "the watermark is at"], ["
 export function openWindows(found) {
   if (found.length === 0) return null;
   return h("section", { class: "card" },
-    h("header", {}, h("h2", {}, "Open windows"), h("span", { class: "quiet small" }, "the oldest of each computation; what holds them, and since when")),
+    h("header", {}, h("h2", {}, "Open windows"), h("span", { class: "quiet small" }, "the oldest of each computation; what holds them open, and since when")),
     h("div", { class: "scroll" }, h("table", { class: "ages windows" },
       h("thead", {}, h("tr", {}, HEADS.map(([head, small, numeric]) => h("th", { scope: "col", class: numeric ? "number" : "" }, head, small && h("small", {}, small))))),
       h("tbody", {}, found.map((each) => h("tr", {},
@@ -30,13 +30,13 @@ function what(each) {
 
 function held(each) {
   const waiting = each.waiting_records && h("span", {}, count(each.waiting_records, "records"), " of its log are not folded yet");
-  if (each.waits_for === "records") return h("span", {}, waiting, each.held_by && h("span", {}, "; behind in what is folded: ", origin(each.held_by)));
+  if (each.waits_for === "records") return h("span", {}, waiting, each.held_by && h("span", {}, "; its slowest input: ", origin(each.held_by)));
   return h("span", {}, holder(each, each.held_by), waiting && "; ", waiting);
 }
 
 function holder(each, own) {
-  if (!own) return each.waits_for === "clock" ? "No origin is live, so event time goes on with the clock" : "No message has come yet";
-  if (each.waits_for === "partition") return h("span", {}, origin(own), " has said nothing yet", own.awaited_partitions > 1 && `, as do ${own.awaited_partitions - 1} more`, "; it is waited for");
+  if (!own) return each.waits_for === "clock" ? "No origin is live, so event time follows the clock" : "No message has arrived yet";
+  if (each.waits_for === "partition") return h("span", {}, origin(own), " has reported no event time yet", own.awaited_partitions > 1 && `, nor have ${own.awaited_partitions - 1} more`, "; it is waited for");
   if (each.waits_for === "event time") return h("span", {}, origin(own), " has sent no event time yet", idle(own));
   return h("span", {}, origin(own), " has not moved since ", at(own.since_unix_s), own.since_at_least && " or before", ", silent for ", duration(own.silent_s), idle(own));
 }

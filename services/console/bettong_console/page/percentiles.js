@@ -1,5 +1,5 @@
 // A latency by percentile: each step to the right is a tenth of the messages that are left, as HdrHistogram plots it.
-// Lines and a table, which has the numbers that matter most of them.
+// Lines, and a table with the most important numbers.
 import { addressWith } from "./address.js";
 import { h, s } from "./dom.js";
 import { count, milliseconds } from "./format.js";
@@ -8,7 +8,7 @@ const COLUMNS = [[0.5, "p50"], [0.9, "p90"], [0.99, "p99"], [0.999, "p99.9"], [0
 const TICKS = [[0.5, "50 %"], [0.9, "90 %"], [0.99, "99 %"], [0.999, "99.9 %"], [0.9999, "99.99 %"], [0.99999, "99.999 %"]];
 const SIZE = 1000;
 
-/** Of the sink of that name, else of the one that has most messages. `why`: there is none at all. */
+/** The curve of the sink of that name, else of the one with most messages. `why`: the text if there is none. */
 export function latencyByPercentile(view, name, why) {
   const curves = view ? view.latency_curves : [];
   const found = curves.find((each) => each.sink === name) ?? curves.toSorted((a, b) => b.messages - a.messages)[0];
@@ -22,7 +22,7 @@ export function latencyByPercentile(view, name, why) {
 const lines = (curve) => [["end to end", curve.within_ms], ...curve.parts.map((each) => [each.part, each.within_ms])];
 
 function plot(curve, shares) {
-  // Beyond what so many messages can tell all is the longest one.
+  // Beyond the resolution of so many messages, all values are the longest one.
   const right = Math.min(5, Math.max(1, Math.log10(curve.messages)));
   const x = (share) => Math.min(1, -Math.log10(Math.max(1 - share, 1e-9)) / right);
   const known = lines(curve).flatMap(([, values]) => values).filter((value) => value > 0);

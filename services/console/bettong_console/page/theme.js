@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it; remembered in this browser alone.
+// Light, dark, or the system's theme; remembered in this browser only.
 const NAMES = ["system", "light", "dark"];
 
 export function theme() {
@@ -6,7 +6,7 @@ export function theme() {
   try {
     found = localStorage.getItem("bettong-theme");
   } catch {
-    // A browser that keeps nothing has the system's theme.
+    // A browser without storage uses the system's theme.
   }
   return NAMES.includes(found) ? found : "system";
 }

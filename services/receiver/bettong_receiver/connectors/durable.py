@@ -1,4 +1,4 @@
-"""Files that a crash leaves whole, and folders that one receiver at a time writes to."""
+"""Atomic, durable file replacement, and locks that let only one receiver at a time write to a folder."""
 
 import fcntl
 import os
@@ -9,9 +9,9 @@ from bettong_receiver.errors import SinkError
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Replaces a file whole or not at all: rename(2) is atomic, and comes after the content is on the disk.
+    """Replaces a file atomically: rename(2) is atomic, and comes after the content is on the disk.
 
-    A loss of power may bring the file before back, until its folder is synced.
+    A power failure may bring the old file back until its folder is synced.
     """
     new = path.with_name(f"{path.name}-new")
     with new.open("wb") as file:
@@ -22,7 +22,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
+    """Makes new, renamed and deleted names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -31,9 +31,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(folder: Path, *, remedy: str) -> int:
-    """A descriptor that holds the folder's lock, which goes with the process that holds it, however that ends.
+    """Locks a folder and returns the descriptor that holds the lock. The kernel releases it when the process ends.
 
-    Raises SinkError, with the remedy, when another one has it.
+    Raises SinkError, with the remedy, when another process holds the lock.
     """
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with suppress(BlockingIOError):

@@ -1,10 +1,10 @@
-"""The journal of partitioned files: how far each partition is, and what a crash has to undo. Pure.
+"""The journal of partitioned files: the position of each partition, and what to undo after a crash. Pure.
 
     crc32c:9ae1c0de
     {"version":1,"application":"market","sink":"bids","positions":{"3":"crc32c:..."},"lengths":{"day=2026-11-26/00003.jsonl":4711}}
 
-`lengths` names the files that a commit was about to write to, and how long each was before; empty between commits.
-Then `positions` are those before the commit.
+`lengths` lists the files that a commit is writing to, with their lengths before it; it is empty between commits.
+While it is not empty, `positions` are those before the commit.
 """
 
 import json
@@ -21,7 +21,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """`positions`, by partition, as they are stored; `lengths`, by path within the folder, of files under way."""
+    """`positions` by partition, encoded; `lengths` before the current commit, by path within the folder."""
 
     application: str
     sink: str
@@ -29,7 +29,7 @@ class Journal:
     lengths: Mapping[str, int] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """The content of the file."""
+        """Encodes the journal as the content of its file."""
         values = {
             "version": _VERSION,
             "application": self.application,
@@ -42,7 +42,7 @@ class Journal:
 
 
 def decode(application: str, sink: str, data: bytes) -> Journal:
-    """The journal of a sink. Raises PositionError, naming what is wrong but not the file, for any other."""
+    """Decodes the journal of a sink. Raises PositionError, which says what is wrong but does not name the file."""
     checksum, _, content = data.partition(b"\n")
     if checksum != b"crc32c:%08x" % crc32c.crc32c(content):
         raise PositionError("its checksum does not fit its content")

@@ -1,16 +1,16 @@
 """Results in files, each message exactly once.
 
     <folder>/.lock                          held while a receiver writes here
-    <folder>/<sink>/00003.jsonl             what was delivered from partition 3 (`.bin` for a sink with an encoder)
-    <folder>/<sink>/00003.position          how far that is: offset, delivery table, length of the file
+    <folder>/<sink>/00003.jsonl             results of partition 3 (`.bin` for a sink with an encoder)
+    <folder>/<sink>/00003.position          its position: offset, delivery table, length of the file
 
-One file a partition, because order is per key and a key stays in its partition: one file for all would
-put partitions together in an order that no second run repeats, so no two runs would give the same bytes.
+One file per partition, because order is per key and a key stays in its partition: a single file would interleave
+partitions in an order that no second run repeats, so no two runs would write the same bytes.
 
-A position is written, atomically, after the results below it are on the disk (fsync). A crash leaves a file that is as
-long as its position says, or longer; the next connector that opens it truncates the rest and reads it again from
-the log, so the file after any number of crashes has the bytes of a run without one. Positions are written every
-`SYNC_INTERVAL_S` where something was delivered: that bounds what is read again, never what is lost.
+A position is written atomically, after the results before it are on the disk (fsync). After a crash a file is as
+long as its position says, or longer; the next connector that opens it truncates the excess and reads it again from
+the log, so after any number of crashes the file has the bytes of a run without one. Positions that moved are written
+every `SYNC_INTERVAL_S`: that bounds how much is read again; nothing is lost.
 """
 
 import os
@@ -27,16 +27,16 @@ from bettong_receiver.formats import SinkFormat
 from bettong_receiver.positions import PositionKey, decode, encode
 from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
-# Two fsyncs a moved partition: 16 partitions take 4 ms on a local disk and 0.3 s on a slow network volume.
+# Two fsyncs for each partition that moved: 16 partitions take 4 ms on a local disk, 0.3 s on a slow network volume.
 SYNC_INTERVAL_S = 0.5
-# A sync that takes longer at a clean stop is left alone; the position before it holds.
+# At a clean stop, a sync that takes longer is abandoned; the previous position stays valid.
 _CLOSE_WAIT_S = 10.0
 
 
 class FileConnector(SinkConnector[bytes]):
-    """See SinkConnector. Results are written at once; positions are synced on a thread of their own.
+    """See SinkConnector. Results are written at once; positions are synced on a background thread.
 
-    Every method raises SinkError when the disk refuses.
+    Every method raises SinkError on a disk error.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class FileConnector(SinkConnector[bytes]):
         *,
         monotonic_s: Callable[[], float],
     ) -> None:
-        """`formats`: of each sink that is delivered here."""
+        """`formats`: the format of each sink to deliver."""
         self._folder = folder
         self._application = application
         self._formats = formats
@@ -59,9 +59,9 @@ class FileConnector(SinkConnector[bytes]):
         self._background = Background("file-sync")
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
-        """See SinkConnector. Cuts each file to the length in its position; creates both where there is neither.
+        """See SinkConnector. Truncates each file to the length in its position; creates both when neither exists.
 
-        Raises PositionError, naming file and remedy, when file and position do not fit each other; SinkError when
+        Raises PositionError, naming file and remedy, when file and position do not match; SinkError when
         another receiver writes to the folder.
         """
         folder = self._folder
@@ -84,7 +84,7 @@ class FileConnector(SinkConnector[bytes]):
         return {key: file.opened_at for key, file in self._files.items()}
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
-        """See SinkConnector. Readers of the files see the messages at once; `flush` syncs the positions."""
+        """See SinkConnector. Readers of the files see the messages at once; `flush` syncs the positions later."""
         for batch in batches:
             content = self._formats[batch.key.sink].content
             self._files[batch.key].write(b"".join([content(each.messages) for each in batch.frames]))
@@ -92,14 +92,14 @@ class FileConnector(SinkConnector[bytes]):
         return {}
 
     def flush(self) -> None:
-        """Starts to sync positions when it is time to and the sync before has ended."""
+        """Starts to sync positions when the interval has passed and the previous sync has ended."""
         now_s = self._monotonic_s()
         if now_s >= self._next_sync_s and self._idle():
             self._sync()
             self._next_sync_s = now_s + SYNC_INTERVAL_S
 
     def finish(self) -> None:
-        """Syncs all positions. A sync that takes longer than 10 s is left alone: the position before it holds."""
+        """Syncs all positions. A sync that takes longer than 10 s is abandoned: the previous position stays valid."""
         try:
             if self._background.finish(_CLOSE_WAIT_S):
                 self._sync()
@@ -121,7 +121,7 @@ class FileConnector(SinkConnector[bytes]):
             raise SinkError(f"file sink: cannot sync: {error}; free the disk and start again") from None
 
     def _sync(self) -> None:
-        """Hands positions and what they cover to the background: none of it changes any more."""
+        """Syncs files and positions in the background; encodes the positions now, before later deliveries move them."""
         if not self._unsynced:
             return
         jobs = [
@@ -141,7 +141,7 @@ class FileConnector(SinkConnector[bytes]):
 
 @dataclass(slots=True)
 class _File:
-    """The results of one partition. `length_bytes`: all that it holds. `opened_at`: the position that it had then."""
+    """The results of one partition. `length_bytes`: current size. `opened_at`: the position found when opening."""
 
     path: Path
     position_path: Path
@@ -187,12 +187,12 @@ def _open(folder: Path, key: PositionKey, extension: str, beginning: int) -> _Fi
 def _remedy(position_path: Path, path: Path) -> str:
     return (
         f"restore both from one backup, or delete {position_path.name} and {path.name}:"
-        " they are written anew from the oldest record in the log"
+        " they are rewritten from the oldest record in the log"
     )
 
 
 def _sink_error(doing: str, path: Path, error: OSError) -> SinkError:
     return SinkError(
         f"file sink: cannot {doing} {path}: {error.strerror or error};"
-        " mend that and start the receiver again: it goes on where its positions say"
+        " fix that and start the receiver again: it resumes from its positions"
     )

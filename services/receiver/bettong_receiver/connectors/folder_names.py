@@ -1,7 +1,7 @@
 """Folders named after fields of a message: `day=2026-11-26/hour=03`. Pure.
 
-Names are those that Hive writes, and Spark, DuckDB and Arrow read back: what a file system or they could take for
-something else is written as `%` and two hex digits, so no content of a message leads out of its folder.
+Names are those that Hive writes, and Spark, DuckDB and Arrow read back: characters with a special meaning to them or to
+a file system are written as `%` and two hex digits, so no message content can escape from its folder.
 """
 
 import re
@@ -12,19 +12,19 @@ from typing import Any
 from bettong.schema.fields import Field
 from bettong.schema.json_values import json_value
 
-# Linux' limit for one name, in bytes.
+# Linux's limit for one name, in bytes.
 NAME_BYTES_MAX = 255
-# What Hive calls the folder of messages without a value; an empty text is none to its readers.
+# Hive's folder for messages without a value; readers take an empty text for no value, too.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
-# Of combinations of values: those of the messages that come now. One that is not there is only made again.
-_REMEMBERED_MAX = 4096
+# Combinations of values whose folder is cached: enough for those of current messages.
+_CACHED_MAX = 4096
 
 
 def folders_by(fields: Sequence[Field]) -> Callable[[tuple[Any, ...]], str]:
-    """A function from the values of these fields to the folder, the outermost first, `/` between them."""
+    """Returns a function from the values of these fields to the folder, outermost first, separated by `/`."""
 
-    @lru_cache(_REMEMBERED_MAX)
+    @lru_cache(_CACHED_MAX)
     def folder(values: tuple[Any, ...]) -> str:
         return "/".join(
             f"{_escaped(field.name)}={_text(field, value)}"
@@ -35,7 +35,7 @@ def folders_by(fields: Sequence[Field]) -> Callable[[tuple[Any, ...]], str]:
 
 
 def name_fault(folder: str) -> str | None:
-    """Why a folder cannot be made, whatever the disk; None when it can."""
+    """Why a folder of this name cannot be created on any disk; None when it can."""
     for name in folder.split("/"):
         if (size := len(name.encode())) > NAME_BYTES_MAX:
             return f"the folder {name[:40]}... would have a name of {size} bytes, at most {NAME_BYTES_MAX}"

@@ -1,6 +1,6 @@
 """Records in a topic of the user's, each exactly once: records and position in one transaction.
 
-A record that is larger than the topic takes is left out, and the position names it.
+A record that exceeds the topic's limit is refused, and the position names it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,18 +41,18 @@ def route(context: SinkContext, to: KafkaTopic) -> Route[KeyValue]:
 
 
 def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[Frame], list[KeyValue]]:
-    """Reads frames as records without a key, their values as `messages` gives them."""
+    """Returns a function that reads a frame as records without a key, with `messages` as values."""
     return lambda frame: [(None, message) for message in messages(frame)]
 
 
 def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[KeyValue]]:
-    """Reads frames of a sink as records of JSON, with a field as their key: text as UTF-8, integers as digits."""
+    """Returns a function that reads a frame as JSON records keyed by a field: text as UTF-8, integers as digits."""
     index = schema.position(key)
     kind = schema.fields[index].kind
 
     def read(frame: Frame) -> list[KeyValue]:
         if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = columns.values(index)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
@@ -62,7 +62,7 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[KeyValue]]
 
 
 class KafkaConnector(SinkConnector[KeyValue]):
-    """See SinkConnector. Positions are kept under the key `{application}/{sink}/{partition}`."""
+    """See SinkConnector. Positions are stored under the key `{application}/{sink}/{partition}`."""
 
     def __init__(self, topic: TransactionalTopic, *, application: str, sink: str) -> None:
         self._topic = topic

@@ -1,20 +1,20 @@
-"""Results in files of folders named after fields of the messages, each exactly once.
+"""Results in files in folders named after fields of the messages, each exactly once.
 
     <folder>/.lock                                  held while a receiver writes here
-    <folder>/.positions                             how far each partition is: see `file_journal`
-    <folder>/day=2026-11-26/hour=03/00003.jsonl     what partition 3 brought for this folder
+    <folder>/.positions                             the position of each partition: see `file_journal`
+    <folder>/day=2026-11-26/hour=03/00003.jsonl     results of partition 3 that belong to this folder
 
-A folder has a file a partition for the reason of `files`: no two runs give all partitions in the same order. Any
-number of files may have been written to between two positions, so none can hold them all. Messages are collected
-instead, and a commit, twice a second, does four things:
+A folder has one file per partition, for the reason given in `files`: no two runs interleave partitions alike. Any
+number of files may be written to between two positions, so a position beside each file would not do. Messages are
+buffered instead, and a commit, twice a second, has four steps:
 
-    1  .positions: the positions before, and the files to write to with their lengths       (fsync, then rename)
-    2  the messages are appended, a file after the other, one open at a time                (fsync)
-    3  folders that got a name are synced
-    4  .positions: the positions behind these messages, and no files
+    1  write .positions: the old positions, and the files to write to with their lengths    (fsync, then rename)
+    2  append the messages, one file after the other, one open at a time                    (fsync)
+    3  sync the folders that have new names
+    4  write .positions: the positions after these messages, and no files
 
-A crash in between leaves a journal of 1: the next connector that opens the folder cuts those files to their lengths
-and goes on from the positions before. Nobody but a commit needs older files, so they may be moved away or deleted.
+A crash in between leaves the journal of step 1: the next connector that opens the folder truncates those files and
+resumes from the old positions. Only a commit in progress needs its files: all others may be moved or deleted.
 """
 
 import os
@@ -42,23 +42,23 @@ from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.sink_context import SinkContext
 
-# Two syncs a commit and one a file. Readers see messages this late.
+# A commit syncs twice, and once per file. Readers see messages up to this much later.
 COMMIT_INTERVAL_S = 0.5
-# Of messages that wait for a commit: it comes at once when there are more. A round of deliveries adds 4 MiB of frames.
-_WAITING_BYTES_MAX = 8 * 1024 * 1024
+# Buffered messages: more than this are committed at once. A round of deliveries adds 4 MiB of frames.
+_BUFFERED_BYTES_MAX = 8 * 1024 * 1024
 _JOURNAL = ".positions"
-# What else a folder may hold that nothing was written to: a lock, half of a first journal, a new file system's own.
-_OF_EMPTY = {".lock", ".positions-new", "lost+found"}
+# What an unused folder may contain: a lock, an unfinished first journal, a new file system's own folder.
+_NAMES_IN_EMPTY = {".lock", ".positions-new", "lost+found"}
 
 
-class Placed(NamedTuple):
-    """A message without its line end, and the folder that it goes to."""
+class FolderLine(NamedTuple):
+    """A message without its line end, and its folder."""
 
     folder: str
     line: bytes
 
 
-def route(context: SinkContext, to: PartitionedFiles) -> Route[Placed]:
+def route(context: SinkContext, to: PartitionedFiles) -> Route[FolderLine]:
     """See `bettong_receiver.connectors`."""
     folder = folder_of(str(context.options(to, needs="folder")["folder"]), sink=context.name)
 
@@ -70,11 +70,11 @@ def route(context: SinkContext, to: PartitionedFiles) -> Route[Placed]:
             monotonic_s=time.monotonic,
         )
 
-    return context.route(read_placed(context.schema, to.fields), make)
+    return context.route(read_folder_lines(context.schema, to.fields), make)
 
 
 def folder_of(text: str, *, sink: str) -> Path:
-    """The folder of a connection. Raises SettingsError for one that depends on where the receiver was started."""
+    """The folder of a connection. Raises SettingsError for a relative path, which depends on the working directory."""
     folder = Path(text)
     if not folder.is_absolute():
         raise SettingsError(
@@ -83,25 +83,25 @@ def folder_of(text: str, *, sink: str) -> Path:
     return folder
 
 
-def read_placed(schema: Schema, names: Sequence[str]) -> Callable[[Frame], list[Placed]]:
-    """Reads frames of a sink as lines of JSON, each with the folder that the fields of these names say."""
+def read_folder_lines(schema: Schema, names: Sequence[str]) -> Callable[[Frame], list[FolderLine]]:
+    """Returns a function that reads a frame as JSON lines, each with the folder named by the fields `names`."""
     indexes = [schema.position(name) for name in names]
     folder = folders_by([schema.fields[index] for index in indexes])
 
-    def read(frame: Frame) -> list[Placed]:
+    def read(frame: Frame) -> list[FolderLine]:
         if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = zip(*(columns.values(index) for index in indexes), strict=True)
-        return list(map(Placed, map(folder, values), JsonLines(columns)))
+        return list(map(FolderLine, map(folder, values), JsonLines(columns)))
 
     return read
 
 
-class PartitionedFilesConnector(SinkConnector[Placed]):
-    """See SinkConnector. What it refuses for good are messages whose folder's name is too long for a file system.
+class PartitionedFilesConnector(SinkConnector[FolderLine]):
+    """See SinkConnector. Refuses messages whose folder name is too long for a file system.
 
-    Every method raises SinkError when the disk refuses.
+    Every method raises SinkError on a disk error.
     """
 
     def __init__(
@@ -112,15 +112,15 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
         self._monotonic_s = monotonic_s
         self._next_commit_s = monotonic_s()
         self._journal = Journal(application, sink)
-        self._waiting: dict[str, list[bytes]] = {}
-        self._waiting_bytes = 0
+        self._buffer: dict[str, list[bytes]] = {}
+        self._buffered_bytes = 0
         self._moved: dict[int, Callable[[], bytes]] = {}
         self._descriptors = ExitStack()
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
-        """See SinkConnector. Undoes a commit that did not come to its end.
+        """See SinkConnector. Undoes an incomplete commit.
 
-        Raises PositionError, naming file and remedy, when files and journal do not fit each other.
+        Raises PositionError, naming file and remedy, when files and journal do not match.
         """
         try:
             with ExitStack() as undo:
@@ -135,11 +135,11 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
             raise self._sink_error("open the folder", error) from None
         return {key: self._journal.positions.get(key.partition) for key in beginnings}
 
-    def deliver(self, batches: Sequence[SinkBatch[Placed]]) -> Refused:
-        """See SinkConnector. Keeps messages and positions for the next `flush` or `finish`."""
+    def deliver(self, batches: Sequence[SinkBatch[FolderLine]]) -> Refused:
+        """See SinkConnector. Buffers messages and positions until the next `flush` or `finish`."""
         refused: dict[SinkPartition, dict[int, str]] = {}
         for batch in batches:
-            contents, faults = self._sorted(batch)
+            contents, faults = self._lines_by_folder(batch)
             self._moved[batch.partition] = batch.moving.encode
             if faults:
                 if batch.refusing is None:
@@ -148,25 +148,25 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
                 refused[batch.key] = faults
             for folder, lines in contents.items():
                 content = b"\n".join([*lines, b""])
-                self._waiting.setdefault(f"{folder}/{batch.partition:05}.jsonl", []).append(content)
-                self._waiting_bytes += len(content)
+                self._buffer.setdefault(f"{folder}/{batch.partition:05}.jsonl", []).append(content)
+                self._buffered_bytes += len(content)
         return refused
 
     def flush(self) -> None:
-        """Commits when it is time to, or when much waits."""
+        """Commits when the interval has passed or the buffer is full."""
         now_s = self._monotonic_s()
-        if now_s >= self._next_commit_s or self._waiting_bytes >= _WAITING_BYTES_MAX:
+        if now_s >= self._next_commit_s or self._buffered_bytes >= _BUFFERED_BYTES_MAX:
             self.finish()
             self._next_commit_s = now_s + COMMIT_INTERVAL_S
 
     def finish(self) -> None:
-        """Commits all that was delivered."""
+        """Commits everything that was delivered."""
         if not self._moved:
             return
         positions = {**self._journal.positions, **{key: moved() for key, moved in self._moved.items()}}
         try:
-            if self._waiting:
-                self._write_waiting()
+            if self._buffer:
+                self._write_buffer()
             self._journal = replace(self._journal, positions=positions, lengths={})
             self._write_journal()
         except OSError as error:
@@ -178,8 +178,8 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
         self._descriptors.close()
 
     @staticmethod
-    def _sorted(batch: SinkBatch[Placed]) -> tuple[dict[str, list[bytes]], dict[int, str]]:
-        """The lines of each folder that can be made, and by index why other messages have none."""
+    def _lines_by_folder(batch: SinkBatch[FolderLine]) -> tuple[dict[str, list[bytes]], dict[int, str]]:
+        """The lines by folder, and by index why the other messages are refused."""
         contents: dict[str, list[bytes]] = defaultdict(list)
         faults: dict[str, str | None] = {}
         refused: dict[int, str] = {}
@@ -192,21 +192,21 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
                 refused[index] = fault
         return contents, refused
 
-    def _write_waiting(self) -> None:
+    def _write_buffer(self) -> None:
         """Steps 1 to 3 of a commit."""
-        paths = {name: self._folder / name for name in self._waiting}
+        paths = {name: self._folder / name for name in self._buffer}
         lengths = {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
         self._journal = replace(self._journal, lengths=lengths)
         self._write_journal()
-        # Before any file is longer, also after a loss of power.
+        # The journal must survive a power failure before any file grows.
         durable.sync_folder(self._folder)
-        named: set[Path] = set()
-        for name, contents in self._waiting.items():
-            named |= _append(self._folder, paths[name], b"".join(contents))
-        for folder in named:
+        unsynced: set[Path] = set()
+        for name, contents in self._buffer.items():
+            unsynced |= _append(self._folder, paths[name], b"".join(contents))
+        for folder in unsynced:
             durable.sync_folder(folder)
-        self._waiting.clear()
-        self._waiting_bytes = 0
+        self._buffer.clear()
+        self._buffered_bytes = 0
 
     def _write_journal(self) -> None:
         durable.replace(self._folder / _JOURNAL, self._journal.encode())
@@ -214,9 +214,11 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
     def _recover(self) -> None:
         path = self._folder / _JOURNAL
         if not path.exists():
-            if strangers := [each.name for each in self._folder.iterdir() if each.name not in _OF_EMPTY]:
+            if unexpected := [
+                each.name for each in self._folder.iterdir() if each.name not in _NAMES_IN_EMPTY
+            ]:
                 raise PositionError(
-                    f"{self._folder} has no {_JOURNAL}, but holds {min(strangers)}; name an empty folder, or restore"
+                    f"{self._folder} has no {_JOURNAL}, but holds {min(unexpected)}; name an empty folder, or restore"
                     f" {_JOURNAL} from the backup that the files are from"
                 )
             self._write_journal()
@@ -235,18 +237,18 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
             durable.sync_folder(self._folder)
 
     def _undo(self, lengths: Mapping[str, int]) -> None:
-        """Truncates files, and syncs the folders that lead to them: no commit takes those for new."""
-        named: set[Path] = set()
+        """Truncates files, and syncs the folders above them, which later commits do not see as new."""
+        unsynced: set[Path] = set()
         for name, length_bytes in lengths.items():
             path = self._folder / name
             self._truncate(path, length_bytes)
-            named.update(self._folder / each for each in Path(name).parents)
-        for folder in named:
+            unsynced.update(self._folder / each for each in Path(name).parents)
+        for folder in unsynced:
             if folder.exists():
                 durable.sync_folder(folder)
 
     def _truncate(self, path: Path, length_bytes: int) -> None:
-        """One that is gone, somebody has deleted: then there is nothing to undo."""
+        """Truncates a file durably. If somebody has deleted it, there is nothing to undo."""
         if not path.exists():
             return
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -263,7 +265,7 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
     def _remedy(self) -> str:
         return (
             f"restore {self._folder} from one backup, or empty it, {_JOURNAL} too:"
-            " it is written anew from the oldest record in the log"
+            " it is rewritten from the oldest record in the log"
         )
 
     def _sink_error(self, doing: str, error: OSError) -> SinkError:
@@ -272,14 +274,14 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
 
 
 def _append(root: Path, path: Path, content: bytes) -> set[Path]:
-    """Appends durably; the folders in which names are new, which are not synced yet."""
-    named: set[Path] = set()
+    """Appends durably; returns the folders that have new names and are not synced yet."""
+    unsynced: set[Path] = set()
     if not path.exists():
-        named.add(path.parent)
+        unsynced.add(path.parent)
         for folder in path.parents:
             if folder == root or folder.exists():
                 break
-            named.add(folder.parent)
+            unsynced.add(folder.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
@@ -289,4 +291,4 @@ def _append(root: Path, path: Path, content: bytes) -> set[Path]:
         os.fdatasync(descriptor)
     finally:
         os.close(descriptor)
-    return named
+    return unsynced

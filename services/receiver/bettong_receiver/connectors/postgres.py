@@ -1,19 +1,19 @@
-"""Rows in a table of Postgres, each exactly once: rows and position in one transaction. The only user of psycopg.
+"""Rows in a Postgres table, each exactly once: rows and position in one transaction. The only user of psycopg.
 
-    bettong_positions   application, sink, partition -> writer, position          (made when it is not there)
+    bettong_positions   application, sink, partition -> writer, position          (created if missing)
 
-Opening a connector writes a new name into `writer`, in a statement that waits for transactions under way, and reads
-the positions with it. A delivery first moves the positions of rows that still have its name, and rolls back when there
-are fewer than expected: so a receiver that was thought dead stores nothing any more.
+Opening a connector writes a new name into `writer`, in a statement that waits for running transactions, and returns
+the positions. A delivery first updates the positions of rows that still have its name, and rolls back when they
+are fewer than expected: so a receiver that was replaced can store nothing any more.
 
-A delivery with rows that Postgres refuses is tried once more, in halves behind savepoints, down to those rows; the
-position that goes with the others names them. What counts as a row's own fault is known by the SQLSTATE:
+A delivery with rows that Postgres refuses is repeated in halves, behind savepoints, until those rows are found; the
+position stored with the others names them. The SQLSTATE tells whether the row is at fault:
 
 | class                                  | meaning                                              |
 | -------------------------------------- | ---------------------------------------------------- |
 | 22, 23, 44, P0001, 54000; none (psycopg) | a value or a constraint refuses the row; a trigger raises |
-| 08, 40, 53, 55, 57, 58, 25             | passes: no connection, deadlock, disk, restart, read-only |
-| all others                             | table or rights must be mended: waited for           |
+| 08, 40, 53, 55, 57, 58, 25             | transient: no connection, deadlock, disk, restart, read-only |
+| all others                             | an operator must fix the table or the rights; retried |
 
 (https://www.postgresql.org/docs/current/errcodes-appendix.html)
 """
@@ -50,12 +50,12 @@ from bettong_receiver.sink_context import SinkContext
 Row = tuple[Any, ...]
 
 _CONNECT_WAIT_S_MAX = 5
-# A statement waits for locks or a busy disk; a receiver that was stopped (SIGSTOP) releases its locks after a minute.
+# A statement may wait for locks or a busy disk; a suspended receiver (SIGSTOP) loses its locks after a minute.
 _LIMITS: tuple[LiteralString, ...] = (
     "SET statement_timeout = '30s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
-# A server whose machine is gone without a word is given up after about 20 s.
+# A server owner machine vanished without closing the connection is given up after about 20 s.
 _KEEPALIVES = {
     "keepalives_idle": 5,
     "keepalives_interval": 5,
@@ -63,7 +63,7 @@ _KEEPALIVES = {
     "tcp_user_timeout": 20_000,
 }
 _POSITIONS = "bettong_positions"
-# Of Postgres' error classes that are no OperationalError: a server that is read-only for now.
+# The SQLSTATE class of a server that is read-only for now: psycopg raises no OperationalError for it.
 _READ_ONLY = "25"
 _ROW_CLASSES = ("22", "23", "44")
 _ROW_STATES = ("P0001", "54000")
@@ -109,16 +109,16 @@ def route(context: SinkContext, to: Postgres) -> Route[Row]:
             writer=f"{context.settings.instance}/{uuid.uuid4()}",
         )
 
-    make()  # says at once what is wrong with the address
+    make()  # raises now if the address is invalid
     return context.route(read_rows(schema), make)
 
 
 def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
-    """Reads frames of a sink as rows, fields in the schema's order."""
+    """Returns a function that reads a frame as rows, fields in the schema's order."""
 
     def read(frame: Frame) -> list[Row]:
         if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = (_as_psycopg(field, columns.values(index)) for index, field in enumerate(schema.fields))
         return list(zip(*values, strict=True))
@@ -127,12 +127,12 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
 
 
 def _as_psycopg(field: Field, values: list[Any]) -> list[Any]:
-    """The values of a column as psycopg takes them."""
+    """Converts the values of a column to types that psycopg accepts."""
     return values if field.form is None else list(map(field.form.to_sql, values))
 
 
 class PostgresConnector(SinkConnector[Row]):
-    """See SinkConnector. Rows of a partition are inserted in the order of the log."""
+    """See SinkConnector. Inserts the rows of a partition in log order."""
 
     def __init__(
         self,
@@ -144,11 +144,11 @@ class PostgresConnector(SinkConnector[Row]):
         sink: str,
         writer: str,
     ) -> None:
-        """`url`: a libpq URL or `key=value` text. `writer`: a name that nobody else has or had. SettingsError."""
+        """`url`: a libpq URL or `key=value` text. `writer`: a name never used before. Raises SettingsError."""
         try:
             known = conninfo_to_dict(url)
         except psycopg.Error:
-            # The reason quotes what it cannot read, a password perhaps.
+            # The error quotes the text that it cannot parse, which may be a password.
             raise SettingsError(
                 f"sink {sink!r}: 'url' of its connection is no address of Postgres: expected"
                 " postgresql://user:password@host:port/database, special characters as %XX"
@@ -166,15 +166,15 @@ class PostgresConnector(SinkConnector[Row]):
         self._connection: psycopg.Connection[Row] | None = None
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
-        """See SinkConnector. Raises SinkError that lists everything that is wrong with the table."""
+        """See SinkConnector. Raises a SinkError that lists everything wrong with the table."""
         defaults: dict[str, Any] = {
             "connect_timeout": _CONNECT_WAIT_S_MAX,
             "application_name": "bettong",
             **_KEEPALIVES,
         }
-        said = {key: value for key, value in conninfo_to_dict(self._url).items() if key in defaults}
+        given = {key: value for key, value in conninfo_to_dict(self._url).items() if key in defaults}
         self._connection = self._mapping_errors(
-            "connecting", lambda: psycopg.connect(self._url, autocommit=True, **(defaults | said))
+            "connecting", lambda: psycopg.connect(self._url, autocommit=True, **(defaults | given))
         )
         connection = self._connection
         for limit in _LIMITS:
@@ -184,10 +184,10 @@ class PostgresConnector(SinkConnector[Row]):
             self._mapping_errors(
                 "creating its positions", lambda: connection.execute(CREATE_POSITIONS.format(self._positions))
             )
-        whose = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
+        owner = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
         rows = self._mapping_errors(
             "reading positions",
-            lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
+            lambda: connection.execute(_OPEN.format(self._positions), owner).fetchall(),
         )
         found: dict[Any, bytes | None] = dict(rows)
         return {key: found.get(key.partition) for key in beginnings}
@@ -205,7 +205,7 @@ class PostgresConnector(SinkConnector[Row]):
     def _deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         try:
             with self._open_connection.transaction():
-                self._move({batch.partition: batch.position() for batch in batches})
+                self._update_positions({batch.partition: batch.position() for batch in batches})
                 self._insert([row for batch in batches for row in batch.messages])
         except psycopg.Error as error:
             if not refuses_a_row(error) or any(batch.refusing is None for batch in batches):
@@ -214,9 +214,9 @@ class PostgresConnector(SinkConnector[Row]):
             return {}
         found: dict[SinkPartition, Mapping[int, str]] = {}
         with self._open_connection.transaction():
-            # First of all, so that nobody else opens meanwhile.
-            self._move({batch.partition: batch.position() for batch in batches})
-            # A constraint that is checked at the end would refuse all.
+            # Locks the positions first, so that no other receiver opens the sink meanwhile.
+            self._update_positions({batch.partition: batch.position() for batch in batches})
+            # A constraint checked at commit would refuse the whole transaction.
             self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for batch in batches:
                 if refused := self._insert_halves(batch.messages, 0):
@@ -227,7 +227,7 @@ class PostgresConnector(SinkConnector[Row]):
                 if batch.refusing is not None and batch.key in found
             }
             if positions:
-                self._move(positions)
+                self._update_positions(positions)
         return found
 
     @property
@@ -236,10 +236,10 @@ class PostgresConnector(SinkConnector[Row]):
             raise AssertionError("a connector is opened first")
         return self._connection
 
-    def _move(self, positions: Mapping[int, bytes]) -> None:
-        whose = (self._application, self._sink, self._writer)
+    def _update_positions(self, positions: Mapping[int, bytes]) -> None:
+        owner = (self._application, self._sink, self._writer)
         moved_to = (list(positions), list(positions.values()))
-        moved = self._open_connection.execute(_MOVE.format(self._positions), (*moved_to, *whose)).rowcount
+        moved = self._open_connection.execute(_MOVE.format(self._positions), (*moved_to, *owner)).rowcount
         if moved != len(positions):
             raise ConnectorUnavailableError(
                 f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
@@ -252,7 +252,7 @@ class PostgresConnector(SinkConnector[Row]):
                     copy.write_row(row)
 
     def _insert_halves(self, rows: Sequence[Row], first: int) -> dict[int, str]:
-        """Inserts all rows but those that are refused; their indexes, from `first` on, and why."""
+        """Inserts all rows that Postgres accepts; returns the reasons for the others, by index counted from `first`."""
         try:
             with self._open_connection.transaction():  # a savepoint
                 self._insert(rows)
@@ -281,15 +281,15 @@ class PostgresConnector(SinkConnector[Row]):
             raise SinkError(f"{self._name} does not fit {self._schema.name}: {'; '.join(found)}")
 
     def _columns(self, connection: psycopg.Connection[Row], table: sql.Identifier) -> list[TableColumn]:
-        """None when the table does not exist."""
+        """The columns of a table; empty when it does not exist."""
         quoted = table.as_string(connection)
         rows = self._mapping_errors(
-            "looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall()
+            "reading the table definition", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall()
         )
         return [TableColumn(*row) for row in rows]
 
     def _mapping_errors(self, doing: str, call: Callable[[], _Found]) -> _Found:
-        """Postgres' errors as ours."""
+        """Maps psycopg's errors to the receiver's."""
         try:
             return call()
         except psycopg.Error as error:
@@ -298,12 +298,12 @@ class PostgresConnector(SinkConnector[Row]):
             if passes or (error.sqlstate or "").startswith(_READ_ONLY):
                 raise ConnectorUnavailableError(f"{self._name}: {doing}: {reason}") from None
             raise SinkError(
-                f"{self._name}: {doing}: refused: {reason}; nothing is delivered until that is mended"
+                f"{self._name}: {doing}: refused: {reason}; nothing is delivered until that is fixed"
             ) from None
 
 
 def refuses_a_row(error: psycopg.Error) -> bool:
-    """Whether the error lies in a row, and not in the table, the server or the connection."""
+    """Whether the row is at fault, not the table, the server or the connection."""
     state = error.sqlstate
     if state is None:
         return isinstance(
@@ -313,7 +313,7 @@ def refuses_a_row(error: psycopg.Error) -> bool:
 
 
 def _reason(error: psycopg.Error) -> str:
-    """In a line, without the row, which the dead letter holds."""
+    """The error in one line, without the row, which the dead letter holds."""
     parts = [error.diag.message_primary or str(error)]
     if error.diag.message_detail and not error.diag.message_detail.startswith("Failing row"):
         parts.append(error.diag.message_detail)

@@ -1,4 +1,4 @@
-"""Positions in Redis, of destinations that keep none: stored behind the messages, which a crash in between repeats."""
+"""Positions in Redis, of destinations that store none. Written after the messages: a crash in between repeats these."""
 
 from collections.abc import Iterable
 
@@ -9,29 +9,29 @@ from bettong_receiver.progress import SinkPartition
 
 
 class RedisPositions:
-    """The positions of one destination. Raises ConnectorUnavailableError while Redis is away."""
+    """The positions of one destination. Raises ConnectorUnavailableError while Redis is unavailable."""
 
     def __init__(self, redis: RedisSink, field: str, name: str) -> None:
-        """`field`: a name beside the application's sinks. `name`: of the destination, for people."""
+        """`field`: a name that no sink has. `name`: the destination, as error messages name it."""
         self._redis = redis
         self._field = field
         self._name = name
 
     def load(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, bytes | None]:
-        """Of each partition of the sink; None where there was none."""
+        """The position of each partition of the sink; None where none is stored."""
         try:
             return {key: self._redis.position(self._field, key.partition) for key in keys}
         except StoreError as error:
-            raise self._away(error) from None
+            raise self._unavailable(error) from None
 
     def save(self, batch: SinkBatch[bytes]) -> None:
-        """The messages of a batch are there."""
+        """Stores the position of a batch whose messages have arrived."""
         try:
             self._redis.deliver(
                 self._field, batch.partition, messages=(), position=batch.position(), results_max=0
             )
         except StoreError as error:
-            raise self._away(error) from None
+            raise self._unavailable(error) from None
 
-    def _away(self, error: StoreError) -> ConnectorUnavailableError:
+    def _unavailable(self, error: StoreError) -> ConnectorUnavailableError:
         return ConnectorUnavailableError(f"{self._name}: its positions: {error}")

@@ -1,9 +1,9 @@
 """The newest results of each sink in Redis, each exactly once: results and position in one transaction.
 
-Redis is slow beside a disk and may be away for a while, so it is fed on a thread of its own, and what waits for
-it is bounded by what it would keep: of each sink the newest `results_max` and the rest of their oldest frame.
-While it is away, files and subscribers go on; when it is back, it gets the newest results and the newest position, and
-lacks nothing that it would have kept. A crash before that costs nothing either: the log is read again from the
+Redis is slower than a disk and may be unavailable for a while, so a background thread writes to it, and the buffer
+is bounded by what Redis would keep: of each sink the newest `results_max` and the rest of their oldest frame.
+While Redis is unavailable, files and subscribers go on; when it is back, it gets the newest results and position, and
+lacks nothing that it would have kept. A crash before that loses nothing either: the log is read again from the
 position in Redis.
 """
 
@@ -27,25 +27,25 @@ from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import PositionKey, decode
 from bettong_receiver.progress import SinkPartition
 
-# One transaction a moved partition, 0.2 ms each: 16 partitions of one sink cost 3 % of a core at this pace.
+# One transaction of 0.2 ms per partition that moved: 16 partitions of one sink cost 3 % of a core at this interval.
 DELIVER_INTERVAL_S = 0.1
-# Pushing ten thousand results takes tens of ms of this process's time. With many coming in, Redis gets a tenth
-# of the time, and the results in between, which it would drop again at once, not at all.
+# Pushing ten thousand results takes tens of ms of this process's time. Under load Redis gets a tenth of the time, and
+# never gets the results in between, which it would drop at once.
 _REST = 9.0
 _REST_S_MAX = 2.0
-# Between two attempts, beside the time that the store itself tries.
+# Wait between two attempts, in addition to the store's own retries.
 _RETRY_S, _RETRY_S_MAX = 0.5, 2.0
 _CLOSE_WAIT_S = 5.0
-# The task tries again; an absence is to be reported within two seconds.
+# The task retries; an outage must be reported within two seconds.
 _OPEN_WAIT_S = 1.0
-# A command gets its answer, or is given up, within 15 s.
+# A command is answered, or times out, within 15 s.
 _SEND_WAIT_S = 20.0
 
 _Delivery = tuple[SinkPartition, list[bytes], bytes]
 
 
 class RedisConnector(SinkConnector[bytes]):
-    """See SinkConnector. While Redis is away after `open`, deliveries wait in memory, bounded; nothing is raised."""
+    """See SinkConnector. If Redis fails after `open`, deliveries wait in bounded memory; nothing is raised."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RedisConnector(SinkConnector[bytes]):
         monotonic_s: Callable[[], float],
         on_wait: Callable[[str | None], None],
     ) -> None:
-        """`on_wait` gets, on another thread, why deliveries wait, and None when they do no more."""
+        """`on_wait` is called on another thread: with the reason why deliveries wait, with None when they proceed."""
         self._store = store
         self._sink = RedisSink(store)
         self._application = application
@@ -70,7 +70,7 @@ class RedisConnector(SinkConnector[bytes]):
         self._background = Background("redis-sink")
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
-        """See SinkConnector. Raises PositionError, naming the field, for a position that cannot be trusted."""
+        """See SinkConnector. Raises PositionError, naming the field, for a damaged or mismatched position."""
         try:
             self._store.wait(_OPEN_WAIT_S)
             return {key: self._stored(key) for key in beginnings}
@@ -78,7 +78,7 @@ class RedisConnector(SinkConnector[bytes]):
             raise ConnectorUnavailableError(str(error)) from None
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
-        """See SinkConnector. Drops messages that are no longer among the newest of their sink; `flush` sends others."""
+        """See SinkConnector. Drops messages that are no longer among their sink's newest; `flush` sends the others."""
         for batch in batches:
             sink, partition = batch.key
             newest = self._newest.setdefault(sink, _Newest(self._results_max))
@@ -88,18 +88,18 @@ class RedisConnector(SinkConnector[bytes]):
         return {}
 
     def flush(self) -> None:
-        """Sends what was delivered when it is time to and Redis has taken what was sent before."""
+        """Sends what was delivered when the interval has passed and the previous send has ended."""
         if self._background.idle() and self._monotonic_s() >= self._next_s:
             self._start()
 
     def finish(self) -> None:
-        """Sends what was delivered, unless Redis is away: then it is read from the log again next time."""
+        """Sends what was delivered. If Redis is unavailable, the next run reads it from the log again."""
         if self._background.finish(_CLOSE_WAIT_S):
             self._start()
             self._background.finish(_CLOSE_WAIT_S)
 
     def close(self) -> None:
-        """See SinkConnector. What is on its way must not arrive behind the positions that the next one reads."""
+        """See SinkConnector. Waits for a send in progress, which must end before the next connector reads positions."""
         self._stopping.set()
         self._background.finish(_SEND_WAIT_S)
         self._background.close()
@@ -116,7 +116,7 @@ class RedisConnector(SinkConnector[bytes]):
         self._background.start(lambda: self._send(deliveries))
 
     def _send(self, deliveries: list[_Delivery]) -> None:
-        """Tries each until Redis has it; a delivery that was carried out and not answered does no harm twice."""
+        """Retries each delivery until it succeeds. Repeating one whose answer was lost is harmless."""
         start_s = self._monotonic_s()
         backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
         for (name, partition), messages, position in deliveries:
@@ -143,14 +143,14 @@ class RedisConnector(SinkConnector[bytes]):
             except PositionError as error:
                 where = f"Redis, bettong:{self._application}:positions:{key.sink}, field {key.partition}"
                 raise PositionError(
-                    f"{where}: {error}; delete the field: the sink's newest results are read anew from the log"
+                    f"{where}: {error}; delete the field: the sink's newest results are read again from the log"
                 ) from None
         return position
 
 
 @dataclass(slots=True)
 class _Newest:
-    """Messages of one sink as frames of (partition, messages): at least the newest `results_max` of those added."""
+    """At least the newest `results_max` messages of one sink, as frames of (partition, messages)."""
 
     results_max: int
     frames: deque[tuple[int, Sequence[bytes]]] = field(default_factory=deque)
@@ -163,7 +163,7 @@ class _Newest:
             self.messages -= len(self.frames.popleft()[1])
 
     def drain(self) -> list[tuple[int, Sequence[bytes]]]:
-        """All of it, oldest first; none is left."""
+        """Removes and returns all frames, oldest first."""
         frames, self.messages = list(self.frames), 0
         self.frames.clear()
         return frames

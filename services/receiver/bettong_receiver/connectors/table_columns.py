@@ -1,4 +1,4 @@
-"""Which columns of a table take the fields of a message: those of `bettong.schema.sql_types`. Pure."""
+"""Which column types of a table can store the fields of a message, by `bettong.schema.sql_types`. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema
 from bettong.schema.sql_types import sql_types
 
-# As people write the types that Postgres' catalogue calls so.
+# The usual names of types in Postgres's catalogue.
 _NAMES = {
     "int2": "smallint",
     "int4": "integer",
@@ -20,13 +20,13 @@ _NAMES = {
     "varchar": "varchar",
 }
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
-# Postgres keeps the limit of a varchar with four bytes of header added, and -1 for none.
+# Postgres stores the limit of a varchar plus four bytes for the header; -1 means no limit.
 _LIMIT_EXTRA = 4
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column as Postgres' catalogue has it. `optional`: an insert may leave it out."""
+    """A column from Postgres's catalogue. `optional`: an insert may omit it."""
 
     name: str
     type: str
@@ -35,16 +35,16 @@ class TableColumn:
 
 
 def faults(schema: Schema, columns: Sequence[TableColumn]) -> list[str]:
-    """A line for each field without a column that takes it, and each column that would be left empty and must not."""
+    """One line for each field without a suitable column, and for each mandatory column without a field."""
     by_name: Mapping[str, TableColumn] = {column.name: column for column in columns}
     found = []
     for field in schema.fields:
         column = by_name.get(field.name)
         if column is None:
             found.append(f"no column {field.name!r}, expected one of type {types_of(field)[0]}")
-        elif not _takes(column, field):
+        elif not _can_store(column, field):
             found.append(
-                f"column {field.name!r} is {_named(column)}, expected {' or '.join(types_of(field))}"
+                f"column {field.name!r} is {_type_name(column)}, expected {' or '.join(types_of(field))}"
             )
     names = {field.name for field in schema.fields}
     found += [
@@ -56,31 +56,31 @@ def faults(schema: Schema, columns: Sequence[TableColumn]) -> list[str]:
 
 
 def types_of(field: Field) -> Sequence[str]:
-    """The column types that take every value of a field, the best first."""
+    """The column types that can store every value of a field, best first."""
     return sql_types(field)
 
 
-def _takes(column: TableColumn, field: Field) -> bool:
+def _can_store(column: TableColumn, field: Field) -> bool:
     if isinstance(field.form, NullableForm):
-        return _takes(column, field.form.held)
+        return _can_store(column, field.form.held)
     name = _NAMES.get(column.type, column.type)
     if name == "varchar" and column.modifier >= 0:
         width = field.dtype.itemsize if field.dtype is not None else None
         return field.kind is Kind.TEXT and width is not None and width <= column.modifier - _LIMIT_EXTRA
     if name == "numeric" and column.modifier >= 0:
-        return _takes_decimal(column, types_of(field))
+        return _can_store_decimal(column, types_of(field))
     return column.modifier < 0 and name in types_of(field)
 
 
-def _takes_decimal(column: TableColumn, types: Sequence[str]) -> bool:
-    """Whether a numeric column has the digits of one of these types, before the point and behind it."""
+def _can_store_decimal(column: TableColumn, types: Sequence[str]) -> bool:
+    """Whether a numeric column has enough digits, before and after the point, for one of these types."""
     limits = column.modifier - _LIMIT_EXTRA
     digits, scale = limits >> 16, limits & 0xFFFF
     wanted = [(int(found[1]), int(found[2])) for each in types if (found := _NUMERIC.fullmatch(each))]
     return any(scale >= least and digits - scale >= most - least for most, least in wanted)
 
 
-def _named(column: TableColumn) -> str:
+def _type_name(column: TableColumn) -> str:
     name = _NAMES.get(column.type, column.type)
     if column.modifier < 0:
         return name

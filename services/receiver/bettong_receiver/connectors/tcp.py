@@ -1,11 +1,11 @@
-r"""Messages over TCP, AT LEAST ONCE: a crash, or an answer that was lost, sends a batch again.
+r"""Messages over TCP, AT LEAST ONCE: after a crash, or when an answer is lost, a batch is sent again.
 
     lines     {"key":"a","number":1}\n{"key":"b","number":2}\n\n            an empty line ends a batch
     frames    00 00 00 03 'a' 'b' 'c'  00 00 00 01 'd'  ff ff ff ff          lengths, big-endian; 2^32-1 ends a batch
-    answer    ok\n                                                          when the peer has kept the batch
+    answer    ok\n                                                          when the peer has stored the batch
 
-TCP alone does not say what a peer has read before it died, so there is no at least once without an answer. One batch
-is under way at a time; it holds messages of one partition, in order. The position is kept in Redis, after the answer.
+TCP alone does not tell what a peer has read before it died, so at-least-once needs an answer. One batch is in flight
+at a time; it holds messages of one partition, in order. The position is stored in Redis after the answer.
 """
 
 import select
@@ -56,10 +56,10 @@ def address_of(options: Options, *, sink: str) -> tuple[str, int]:
 
 
 class AtLeastOnceTcpConnector(SinkConnector[bytes]):
-    """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+    """See SinkConnector, with weaker guarantees: a delivery may repeat, and another receiver is not fenced off."""
 
     def __init__(self, address: tuple[str, int], redis: RedisSink, *, sink: str, lines: bool) -> None:
-        """`lines`: a message a line, for messages without a line end; else each behind its length."""
+        """`lines`: one message per line, for messages without a line end; else each follows its length."""
         self._address = address
         self._lines = lines
         self._name = f"sink {sink}, TCP {address[0]}:{address[1]}"
@@ -71,7 +71,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
         return self._positions.load(beginnings)
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
-        """See SinkConnector: one batch after the other, each with its position behind it."""
+        """See SinkConnector. Sends one batch after the other, and stores the position after each."""
         for batch in batches:
             for chunk in self._chunks(batch.messages):
                 self._send(chunk)
@@ -99,7 +99,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
 
     def _send(self, chunk: bytes) -> None:
         try:
-            connection = self._connected()
+            connection = self._open_connection()
             connection.sendall(chunk)
             answer = b""
             while not answer.endswith(b"\n") and len(answer) < len(_ANSWER):
@@ -113,15 +113,15 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
             ) from None
         if answer != _ANSWER:
             raise ConnectorUnavailableError(
-                f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} behind each batch"
+                f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} after each batch"
             )
 
-    def _connected(self) -> socket.socket:
-        """The connection, made anew when the peer closed it while it was idle."""
+    def _open_connection(self) -> socket.socket:
+        """The open connection; a new one if the peer closed the old one while it was idle."""
         if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
-            # An answer that nobody asked for would be taken for that to the next batch.
+            # Unexpected bytes would be read as the answer to the next batch.
             if stray := self._connection.recv(_STRAY_BYTES):
-                raise ConnectorUnavailableError(f"{self._name}: the peer said {stray!r} without being asked")
+                raise ConnectorUnavailableError(f"{self._name}: the peer sent {stray!r} without being asked")
             self._connection.close()
             self._connection = None
         if self._connection is None:

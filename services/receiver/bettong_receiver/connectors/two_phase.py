@@ -1,4 +1,4 @@
-"""A sink of the user's own, driven through `bettong.TwoPhaseSink`."""
+"""A sink that the user implements as a `bettong.TwoPhaseSink`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -24,9 +24,9 @@ def route(context: SinkContext, to: TwoPhase) -> Route[bytes]:
 
 
 class TwoPhaseConnector(SinkConnector[bytes]):
-    """See SinkConnector. A delivery is all or nothing for each partition by itself.
+    """See SinkConnector. A delivery is atomic per partition, not across partitions.
 
-    What the sink raises is mapped: an OSError (no connection, a time-out) as unavailable, anything else as a fault.
+    Errors of the sink are mapped: OSError (no connection, a time-out) to unavailable, any other to SinkError.
     """
 
     def __init__(self, sink: str, open_sink: Callable[[], TwoPhaseSink]) -> None:
@@ -76,7 +76,7 @@ class TwoPhaseConnector(SinkConnector[bytes]):
         if self._sink is not None:
             try:
                 self._sink.close()
-            except ANY_ERROR:  # the user's own; the positions say what it did
+            except ANY_ERROR:  # user code; the stored positions tell what it committed
                 return
 
     def _mapping_errors(self, doing: str, call: Callable[[], _Found]) -> _Found:

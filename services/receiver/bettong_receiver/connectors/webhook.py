@@ -1,10 +1,10 @@
-"""Messages to a URL, AT LEAST ONCE: a crash, or an answer that was lost, posts a batch again.
+"""Messages to a URL, AT LEAST ONCE: after a crash, or when an answer is lost, a batch is posted again.
 
     POST url          Bettong-Sink: totals      Bettong-Partition: 3      Content-Type: application/x-ndjson
-    a line a message, in order; a sink with an encoder gets a POST a message, application/octet-stream
+    one message per line, in order; for a sink with an encoder one POST per message, application/octet-stream
 
-2xx is success. 408, 425, 429 and 5xx pass by themselves; any other answer must be mended, and is waited out as well.
-Redirects are not followed. The position is kept in Redis, after the POST.
+2xx is success. 408, 425, 429 and 5xx are transient; any other answer needs an operator, and is retried as well.
+Redirects are not followed. The position is stored in Redis after the POST.
 """
 
 import ssl
@@ -45,7 +45,7 @@ def route(context: SinkContext, to: AtLeastOnceWebhook) -> Route[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to post, with which headers. `name` is the URL without user, password and query, for people."""
+    """Where to post, with which headers. `name` is the URL without user, password and query, for error messages."""
 
     secure: bool
     host: str
@@ -56,7 +56,7 @@ class Endpoint:
 
     @classmethod
     def of(cls, options: Options, *, sink: str) -> "Endpoint":
-        """Of a connection with `url` and perhaps `headers`. Raises SettingsError, which quotes no secret."""
+        """Reads a connection with `url` and optional `headers`. Raises SettingsError, which quotes no secret."""
         try:
             parts = urlsplit(options["url"])
             port = parts.port
@@ -82,7 +82,7 @@ class Endpoint:
         )
 
     def pool(self) -> urllib3.HTTPConnectionPool:
-        """One connection, made when the first request needs it. Certificates are checked against the system's."""
+        """One connection, opened by the first request. Certificates are verified with the system's trust store."""
         if self.secure:
             return urllib3.HTTPSConnectionPool(
                 self.host, self.port, timeout=_ANSWER_WAIT_S_MAX, ssl_context=ssl.create_default_context()
@@ -91,10 +91,10 @@ class Endpoint:
 
 
 class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
-    """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+    """See SinkConnector, with weaker guarantees: a delivery may repeat, and another receiver is not fenced off."""
 
     def __init__(self, endpoint: Endpoint, redis: RedisSink, *, sink: str, lines: bool) -> None:
-        """`lines`: many messages a POST, one a line; else one POST a message."""
+        """`lines`: many messages per POST, one per line; else one POST per message."""
         self._endpoint = endpoint
         self._sink = sink
         self._lines = lines
@@ -107,7 +107,7 @@ class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
         return self._positions.load(beginnings)
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
-        """See SinkConnector: one batch after the other, each with its position behind it."""
+        """See SinkConnector. Posts one batch after the other, and stores the position after each."""
         for batch in batches:
             for body in self._bodies(batch.messages):
                 self._post(batch.partition, body)
@@ -142,7 +142,7 @@ class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
             "Bettong-Partition": str(partition),
         }
         try:
-            answer = self._answer(body, headers)
+            answer = self._post_once_more(body, headers)
         except ValueError as error:  # urllib3's LocationValueError among them
             raise SinkError(
                 f"{self._name}: its connection's url or headers cannot be sent: {error}"
@@ -154,17 +154,17 @@ class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
             raise ConnectorUnavailableError(f"{self._name}: answered {answer.status} {answer.reason}")
         if not 200 <= answer.status < 300:
             raise SinkError(
-                f"{self._name}: answered {answer.status} {answer.reason}; correct the address, or what listens there"
+                f"{self._name}: answered {answer.status} {answer.reason}; correct the URL, or fix the server"
             )
 
-    def _answer(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        """The answer to a POST. A server may close a connection just when it is used again: one more attempt."""
+    def _post_once_more(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+        """Posts, and once more if the server closed an idle connection just as it was reused."""
         try:
-            return self._requested(body, headers)
+            return self._request(body, headers)
         except ProtocolError:
-            return self._requested(body, headers)
+            return self._request(body, headers)
 
-    def _requested(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+    def _request(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         answer = self._pool.urlopen(
             "POST",
             self._endpoint.target,
@@ -177,7 +177,7 @@ class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
         )
         answer.read(_ANSWER_BYTES_MAX)
         if answer.read(1):
-            answer.close()  # more than anybody needs: a new connection is cheaper
+            answer.close()  # a new connection is cheaper than reading the rest
         else:
             answer.release_conn()
         return answer

@@ -1,18 +1,18 @@
-"""The delivery engine: brings the results of sinks from the log to connectors, each message once.
+"""The delivery engine: passes the results of sinks from the log to connectors, each message once.
 
-A task reads the topics of its sinks with a reader of its own, from the positions that its connectors hold, applies the
-delivery rule and hands over batch by batch. The log is its buffer: a connector that is away for an hour holds up no
-other task and misses nothing. This package knows no connector.
+A task reads the topics of its sinks with its own reader, from the positions that its connectors store, applies the
+delivery rule and delivers batch by batch. The log is the buffer: a connector that is unavailable for an hour delays no
+other task and misses nothing. This package depends on no particular connector.
 
 | module         | what it holds                                                                |
 | -------------- | ---------------------------------------------------------------------------- |
-| `connector`    | the seam: what a connector does, and the batches that it gets                |
+| `connector`    | the interface of connectors, and the batches that they get                   |
 | `route`        | which sinks go to which connectors; a record, decoded once for all of them   |
-| `batcher`      | records in, one batch a partition out, by the delivery rule (pure)           |
-| `refusals`     | what becomes of messages that a connector refuses (pure)                     |
+| `batcher`      | makes one batch per partition of records, by the delivery rule (pure)        |
+| `refusals`     | skips or dead-letters messages that a connector refuses (pure)               |
 | `delivery`     | one round: each record to every connector of a route that lacks it           |
-| `task`         | the loop: open, read, deliver; open again after whatever went wrong          |
-| `tasks`        | the tasks of a receiver, and what metrics say of them                        |
-| `observations` | latency, the newest dead letter, lines in the log                            |
-| `tracing`      | spans of what is delivered, of sampled frames                                |
+| `task`         | the loop: open, read, deliver; reopen after any failure                      |
+| `tasks`        | the tasks of a receiver, and their metrics                                   |
+| `observations` | latency, the newest dead letter, log lines                                   |
+| `tracing`      | spans of the deliveries of sampled frames                                    |
 """

@@ -1,4 +1,4 @@
-"""Records of sinks in, one batch a partition out, by the delivery rule. Pure."""
+"""Makes one batch per partition of the records of sinks, by the delivery rule. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ from bettong_receiver.positions import decode as decode_position
 from bettong_receiver.positions import encode as encode_position
 from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
-# As the stored offset of a position that should be stored again.
+# Stands for the stored offset where the position must be stored again.
 _STALE = -1
 
 
 class SinkBatcher(Generic[Message]):
-    """How far one connector is in each partition, and what it gets next."""
+    """The progress of one connector in each partition, and the batches that it gets next."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class SinkBatcher(Generic[Message]):
         beginnings: Mapping[SinkPartition, int],
         stored: Mapping[SinkPartition, bytes | None],
     ) -> None:
-        """`beginnings`: where the logs begin now. Raises PositionError for a stored position that cannot be trusted."""
+        """`beginnings`: the first offset of each log now. Raises PositionError for a damaged or mismatched position."""
         self._refusals = {each.sink: each.refusals for each in inputs}
         self._batches: dict[SinkPartition, SinkBatch[Message]] = {}
         self._dead_letters: list[OutputRecord] = []
@@ -50,35 +50,35 @@ class SinkBatcher(Generic[Message]):
         }
 
     def offsets(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, int]:
-        """For each of these partitions the record that comes next."""
+        """The next offset of each of these partitions."""
         return {key: self._moving[key].progress.offset for key in keys}
 
     @property
     def progress(self) -> dict[SinkPartition, DeliveryProgress]:
-        """Of each partition, as it moves on."""
+        """The live progress of each partition."""
         return {key: each.progress for key, each in self._moving.items()}
 
     def starts(self) -> dict[SinkPartition, int]:
-        """For each partition the record to read first: one whose dead letters are pending, else the next one."""
+        """The offset from which to read each partition: the first with pending dead letters, else the next one."""
         return {
             key: min([progress.offset, *progress.outbox.pending]) for key, progress in self.progress.items()
         }
 
     def resume_dead_letters(self, records: Iterable[SinkRecord[Message]]) -> None:
-        """Makes the dead letters that are pending since an earlier delivery of these records: see `dead_letters`."""
+        """Makes the dead letters of these records that an earlier delivery left pending: see `dead_letters`."""
         if not self._to_resume:
             return
         for record in records:
             reasons = self._to_resume.pop((record.key, record.offset), None)
             if reasons is not None and record.frame is not None:
-                self._write(record.key, record.offset, record.frame, reasons)
+                self._append_dead_letters(record.key, record.offset, record.frame, reasons)
 
     def dead_letters(self) -> list[OutputRecord]:
-        """What is to be appended to the log, in order. Then call `appended`."""
+        """The records to append to the log, in order. Call `appended` afterwards."""
         return self._dead_letters
 
     def appended(self) -> None:
-        """The dead letters are durable: positions stored from now on do not name them."""
+        """Call it once the dead letters are durable: positions stored from now on no longer name them."""
         for key, offset in self._written:
             outbox = self._moving[key].progress.outbox
             outbox.last = self._last[key]
@@ -87,27 +87,27 @@ class SinkBatcher(Generic[Message]):
         self._dead_letters, self._written = [], []
 
     def fold(self, records: Iterable[SinkRecord[Message]]) -> list[SinkBatch[Message]]:
-        """Takes records; the batches of the partitions with messages."""
+        """Advances past these records; returns the batches of the partitions that have messages to deliver."""
         frames: dict[SinkPartition, list[FrameMessages[Message]]] = {}
         moving = self._moving
         for record in records:
             key, frame = record.key, record.frame
             progress = moving[key].progress
-            if not progress.takes(record.offset, frame) or frame is None:
+            if not progress.advance(record.offset, frame) or frame is None:
                 continue
             content = record.content()
             if content is None:
-                progress.spoiled()
+                progress.count_unreadable()
                 continue
-            progress.delivered(len(content.messages))
+            progress.count_delivered(len(content.messages))
             if (found := frames.get(key)) is None:
                 found = frames[key] = []
             found.append(content)
         self._batches = {key: self._batch(key, found) for key, found in frames.items()}
         return list(self._batches.values())
 
-    def moved(self) -> list[SinkBatch[Message]]:
-        """Batches without messages for the partitions whose stored position lies below the progress."""
+    def moved_batches(self) -> list[SinkBatch[Message]]:
+        """Batches without messages, for the partitions whose stored position is behind their progress."""
         return [
             self._batch(key, [])
             for key, each in self._moving.items()
@@ -115,15 +115,15 @@ class SinkBatcher(Generic[Message]):
         ]
 
     def delivered(self, batches: Iterable[SinkBatch[Message]], refused: Refused) -> None:
-        """The connector has them, but for what it refused, which may have led to `dead_letters`."""
+        """Call it once the connector has stored these batches except `refused`, which may become `dead_letters`."""
         self._stored |= {batch.key: batch.moving.progress.offset for batch in batches}
         for key, reasons in refused.items():
-            progress = self._refusing(key, reasons)
+            progress = self._progress_after_refusal(key, reasons)
             self._moving[key].progress = progress
             frames = {each.offset: each.frame for each in self._batches[key].frames}
             for offset, pending in progress.outbox.pending.items():
-                self._write(key, offset, frames[offset], pending)
-        self._batches = {}  # their messages are not kept until the next round has been read
+                self._append_dead_letters(key, offset, frames[offset], pending)
+        self._batches = {}  # frees their messages before the next round is read
 
     def _batch(self, key: SinkPartition, frames: list[FrameMessages[Message]]) -> SinkBatch[Message]:
         refusals = self._refusals[key.sink]
@@ -131,19 +131,21 @@ class SinkBatcher(Generic[Message]):
         return SinkBatch(key, frames, self._moving[key], refusing)
 
     def _position_refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> bytes:
-        return encode_position(self._moving[key].key, self._refusing(key, refused))
+        return encode_position(self._moving[key].key, self._progress_after_refusal(key, refused))
 
-    def _refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> DeliveryProgress:
-        """The progress of a partition of which these messages of its batch were refused."""
+    def _progress_after_refusal(self, key: SinkPartition, refused: Mapping[int, str]) -> DeliveryProgress:
+        """The progress of a partition when these messages of its batch are refused."""
         found: dict[int, dict[int, str]] = {}
         frames = self._batches[key].frames
         starts = list(accumulate((len(each.messages) for each in frames), initial=0))
         for index, reason in refused.items():
             number = bisect_right(starts, index) - 1
             found.setdefault(frames[number].offset, {})[index - starts[number]] = reason
-        return self._refusals_of(key).noted(self._moving[key].progress, found)
+        return self._refusals_of(key).with_refusals(self._moving[key].progress, found)
 
-    def _write(self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]) -> None:
+    def _append_dead_letters(
+        self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]
+    ) -> None:
         records, self._last[key] = self._refusals_of(key).dead_letters(
             key.partition, offset, frame, reasons, self._last[key]
         )
@@ -165,5 +167,5 @@ def _restored(key: PositionKey, stored: bytes | None, beginning: int) -> MovingP
     except PositionError as error:
         raise PositionError(
             f"the position stored for partition {key.partition}: {error}; restore it from a backup, or remove data"
-            " and position together: results are written anew from the oldest record in the log"
+            " and position together: results are rewritten from the oldest record in the log"
         ) from None

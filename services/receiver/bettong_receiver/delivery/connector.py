@@ -1,4 +1,4 @@
-"""The seam of connectors: what the delivery engine needs of files, Redis, an external system."""
+"""The interface that the delivery engine requires of connectors to files, Redis and external systems."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
 Message = TypeVar("Message")
-# Of each partition the indexes in its batch of the messages that were refused, and why.
+# The messages refused in each partition: their index in its batch, and the reason.
 Refused = Mapping[SinkPartition, Mapping[int, str]]
-# Why a message was refused is kept in positions until its dead letter is written: a line, not a page.
+# Positions hold the reason of a refusal until its dead letter is written, so it must be short.
 REASON_CHARACTERS_MAX = 300
 
 
 class ConnectorUnavailableError(SinkError):
-    """The destination is away or busy: the same may go well in a while."""
+    """The destination is unavailable or busy: a retry may succeed later."""
 
 
 class FrameMessages(NamedTuple, Generic[Message]):
-    """The messages of one frame. `offset`: its record in the log; `times`, `traceparent`: what lies beside it there."""
+    """The messages of one frame. `offset`: of its record in the log; `times`, `traceparent`: the record's headers."""
 
     offset: int
     frame: Frame
@@ -32,21 +32,21 @@ class FrameMessages(NamedTuple, Generic[Message]):
 
 @dataclass(slots=True)
 class MovingPosition:
-    """The position of one connector in one partition, which moves on with each round of deliveries."""
+    """The position of one connector in one partition, which advances with each round of deliveries."""
 
     key: PositionKey
     progress: DeliveryProgress
 
     def encode(self, *, length_bytes: int = 0) -> bytes:
-        """The position to store. Between two calls of `deliver` it covers all that was delivered by then."""
+        """The position to store. Between two calls of `deliver` it covers all messages delivered so far."""
         return encode(self.key, self.progress, length_bytes=length_bytes)
 
 
 class SinkBatch(NamedTuple, Generic[Message]):
-    """What one partition of a sink gets in one delivery: its frames in order, and the position behind them.
+    """One delivery of one partition of a sink: its frames in order, and the position after them.
 
-    `key`: sink and partition. Where some messages are refused for good, `refusing(reasons)`, by the index of each in
-    `messages`, gives the position to store with the others. None: all or nothing.
+    `key`: sink and partition. When the destination refuses some messages for good, `refusing(reasons)`, by their index
+    in `messages`, returns the position to store with the others. None: no message may be refused.
     """
 
     key: SinkPartition
@@ -56,12 +56,12 @@ class SinkBatch(NamedTuple, Generic[Message]):
 
     @property
     def partition(self) -> int:
-        """Of the sink."""
+        """The sink's partition."""
         return self.key.partition
 
     @property
     def messages(self) -> list[Message]:
-        """Those of all frames, in order. A new list each time."""
+        """The messages of all frames, in order. A new list each time."""
         return [message for each in self.frames for message in each.messages]
 
     def position(self) -> bytes:
@@ -70,35 +70,35 @@ class SinkBatch(NamedTuple, Generic[Message]):
 
 
 class SinkConnector(Protocol[Message]):
-    """Stores the results of one or more sinks, and with them a position for each partition. Used from one thread.
+    """Stores the results of one or more sinks, and a position for each partition with them. Used from one thread.
 
-    After any error the task closes it and opens another one, whose positions show what a failed delivery did.
-    Every method raises ConnectorUnavailableError for what passes by itself, SinkError for what somebody must mend;
+    After any error the task closes it and opens another, whose positions show how far a failed delivery came.
+    Every method raises ConnectorUnavailableError for transient errors, SinkError for those that need an operator;
     waits are bounded by a minute.
     """
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
-        """Connects, checks what can be checked, shuts out whoever delivered before, undoes what that left open.
+        """Connects, checks the destination, fences off the previous connector and undoes its incomplete deliveries.
 
-        Then the position stored last for each partition of `beginnings`, which says where its log begins now; None
-        where there was none.
+        Returns the last stored position of each partition of `beginnings`, None where there is none. `beginnings` holds
+        the first offset of each partition's log now.
         """
 
     def deliver(self, batches: Sequence[SinkBatch[Message]]) -> Refused:
-        """Stores messages and positions, all or nothing, and only while nobody opened later.
+        """Stores messages and positions atomically, and only if no other connector was opened later.
 
-        A position may be stored later than its messages where the next `open` undoes messages without a position, or
-        where the connector's name says that messages come at least once. Returns what the destination refused for good,
-        which is left out; a connector that does not know raises SinkError.
+        A position may be stored after its messages if the next `open` undoes messages without a position, or if the
+        connector's name says that it delivers at least once. Returns the messages that the destination refused for
+        good and that were left out; a connector that cannot tell them apart raises SinkError.
         """
 
     def flush(self) -> None:
-        """Stores what `deliver` put off, if it is time to. Called after every round, so some times a second."""
+        """Stores what `deliver` deferred, if it is due. Called after every round, so several times a second."""
         return
 
     def finish(self) -> None:
-        """Stores what `deliver` put off, now. Called once, at a clean stop."""
+        """Stores what `deliver` deferred, now. Called once, at a clean stop."""
         return
 
     def close(self) -> None:
-        """Releases everything; what was not stored is undone by the next `open`. Never raises."""
+        """Releases all resources; the next `open` undoes what was not stored completely. Never raises."""

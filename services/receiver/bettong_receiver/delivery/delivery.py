@@ -1,7 +1,7 @@
-"""Records of the log in, the messages of each to every connector that lacks them, by the delivery rule.
+"""Delivers the messages of log records to every connector that lacks them, by the delivery rule.
 
-Every connector of a route has a progress of its own in each partition and goes on from there: what one has already is
-skipped for it alone. So the log is read once, from the lowest of them, and a connector that was away catches up.
+Every connector of a route has its own progress in each partition and resumes there: records below it are skipped for
+this connector only. So the log is read once, from the lowest progress, and a connector that was unavailable catches up.
 """
 
 import copy
@@ -20,18 +20,18 @@ from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route, SinkRecord
 from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 
-# Batches that were delivered, and how many seconds before they were read.
+# Gets batches that were delivered, and for how many seconds they had been read by then.
 OnDelivered = Callable[[Sequence[SinkBatch[Message]], float], None]
-# A position without messages (ticks, duplicates) is worth a transaction only so often: it saves reading again.
+# Interval for storing positions that moved without messages (ticks, duplicates): they only save reading again.
 _MOVED_S = 5.0
 
 
 class Delivery(Generic[Message]):
-    """The opened connectors of one route, and how far each is.
+    """The open connectors of one route, and the progress of each.
 
-    `deliver`, `finish` and `close` belong to one thread; the other methods may be called from any. After any error but
-    one of the log it is only to be closed, for it may have delivered half of a round; the next one goes on from the
-    stored positions.
+    `deliver`, `finish` and `close` belong to one thread; other methods may be called from any. After any error except
+    one of the log, only close it, because it may have delivered half a round; the next one resumes from the stored
+    positions.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Delivery(Generic[Message]):
         monotonic_s: Callable[[], float],
         log: DeliveryLog,
     ) -> None:
-        """Opens the connectors. `beginnings`: where the log of each partition begins now; `held`: counts for how long
-        connectors let it wait, and holds when one has failed.
+        """Opens the connectors. `beginnings`: the first offset of each partition's log now; `held`: measures the time
+        spent waiting for connectors, and keeps running when one has failed.
 
-        `append` returns once dead letters are durable in the log; `on_delivered` gets what the first connector has
-        taken, and how many seconds ago it was read. Raises SinkError.
+        `append` returns once dead letters are durable in the log; `on_delivered` gets the batches that the first
+        connector has stored, and how many seconds ago they were read. Raises SinkError.
         """
         self._inputs = {each.topic: each for each in route.inputs}
         self._topics = {each.sink: each.topic for each in route.inputs}
@@ -69,20 +69,20 @@ class Delivery(Generic[Message]):
                 batcher = SinkBatcher(application, route.inputs, beginnings=beginnings, stored=stored)
                 self._feeds.append((connector, batcher))
             self._opened = undo.pop_all()
-        # Frames that a connector was given and has not taken. Read by any thread.
+        # Frames in a connector's current `deliver` call. Read by any thread.
         self.delivering = 0
         self._first = self._feeds[0][1]
         self._offsets = self._first.offsets(beginnings)
 
     def starts(self) -> dict[TopicPartition, int]:
-        """For each (topic, partition) the lowest record that a connector lacks."""
+        """For each (topic, partition) the lowest offset that any connector lacks."""
         starts = [batcher.starts() for _, batcher in self._feeds]
-        return {self._log_of(key): min(each[key] for each in starts) for key in self._offsets}
+        return {self._topic_partition(key): min(each[key] for each in starts) for key in self._offsets}
 
     def deliver(self, records: Sequence[Record]) -> bool:
-        """Delivers records; whether there was anything. Call it without records from time to time, too.
+        """Delivers records; returns whether there was anything to deliver. Call it regularly, also without records.
 
-        Raises SinkError when a connector cannot go on, LogError when dead letters cannot be written.
+        Raises SinkError when a connector fails, LogError when dead letters cannot be written.
         """
         sink_records = [SinkRecord(self._inputs[each.topic], each) for each in records]
         now_s = self._monotonic_s()
@@ -97,8 +97,8 @@ class Delivery(Generic[Message]):
                 batches = batcher.fold(sink_records)
             if with_moved:
                 with_messages = {batch.key for batch in batches}
-                batches += [batch for batch in batcher.moved() if batch.key not in with_messages]
-            self._hand_over(connector, batcher, batches, now_s)
+                batches += [batch for batch in batcher.moved_batches() if batch.key not in with_messages]
+            self._deliver_batches(connector, batcher, batches, now_s)
             with self._held:
                 connector.flush()
             self._append_dead_letters(batcher)
@@ -109,9 +109,9 @@ class Delivery(Generic[Message]):
         return has_delivered
 
     def finish(self) -> None:
-        """Stores all that was delivered, at a clean stop. Raises SinkError."""
+        """Stores everything delivered, at a clean stop. Raises SinkError."""
         for connector, batcher in self._feeds:
-            self._hand_over(connector, batcher, batcher.moved(), self._monotonic_s())
+            self._deliver_batches(connector, batcher, batcher.moved_batches(), self._monotonic_s())
             with self._held:
                 connector.finish()
 
@@ -120,7 +120,7 @@ class Delivery(Generic[Message]):
         self._opened.close()
 
     def progress(self, sink: str) -> dict[int, DeliveryProgress]:
-        """A copy of the first connector's progress in each partition of a sink, all at one moment."""
+        """A consistent copy of the first connector's progress in each partition of a sink."""
         with self._lock:
             return {
                 partition: copy.deepcopy(progress)
@@ -129,21 +129,21 @@ class Delivery(Generic[Message]):
             }
 
     def counts(self) -> dict[str, DeliveryCounts]:
-        """What the first connector has counted, by sink."""
+        """The first connector's counts, by sink."""
         found = {sink: DeliveryCounts() for sink in self._topics}
         for (sink, _), progress in self._first.progress.items():
             found[sink].add(progress.counts)
         return found
 
     def offsets(self) -> dict[TopicPartition, int]:
-        """For each (topic, partition) the record that the first connector lacks."""
-        return {self._log_of(key): each for key, each in self._offsets.items()}
+        """For each (topic, partition) the next offset of the first connector."""
+        return {self._topic_partition(key): each for key, each in self._offsets.items()}
 
-    def _log_of(self, key: SinkPartition) -> TopicPartition:
+    def _topic_partition(self, key: SinkPartition) -> TopicPartition:
         sink, partition = key
         return TopicPartition(self._topics[sink], partition)
 
-    def _hand_over(
+    def _deliver_batches(
         self,
         connector: SinkConnector[Message],
         batcher: SinkBatcher[Message],

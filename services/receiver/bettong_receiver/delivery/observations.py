@@ -1,4 +1,4 @@
-"""What is reported of deliveries while they go on: latency, the newest dead letter, and lines in the log."""
+"""Reports on deliveries: latency, the newest dead letter, and log lines."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,17 +15,17 @@ from bettong_receiver.progress import SinkPartition
 
 
 class DeliveryObserver:
-    """Sees the batches of one task. `metrics` may be called from any thread."""
+    """Observes the batches of one task. `metrics` may be called from any thread."""
 
     def __init__(self, sinks: Iterable[str], *, clock_ns: Callable[[], int], with_parts: bool = True) -> None:
-        """`with_parts`: whether the parts of latency are measured, too."""
+        """`with_parts`: whether to measure the parts of latency, too."""
         self._clock_ns = clock_ns
         self._latency = Latency(sinks)
         self._parts = PartedLatency(sinks) if with_parts else None
         self._dead_letter_last = ""
 
     def observe(self, batches: Sequence[SinkBatch[bytes]], read_before_s: float) -> None:
-        """These batches have just been delivered, so long after they were read."""
+        """Records batches that have just been delivered, `read_before_s` after they were read."""
         now_ns = self._clock_ns()
         read_ns = now_ns - round(read_before_s * 1e9)
         for batch in batches:
@@ -40,7 +40,7 @@ class DeliveryObserver:
                     self._dead_letter_last = describe_dead_letter(each.messages[-1])
 
     def metrics(self) -> dict[str, float | str]:
-        """Latency, of late and since the beginning, its parts alike, and the newest dead letter in a line."""
+        """Latency and its parts, recent and since the start, and the newest dead letter in one line."""
         return {
             **self._latency.metrics(),
             **self._latency.percentiles(),
@@ -51,7 +51,7 @@ class DeliveryObserver:
 
 
 class DeliveryLog:
-    """Lines about what a task cannot deliver. Used from the task's thread."""
+    """Logs what a task cannot deliver. Used from the task's thread."""
 
     def __init__(self, log: Logger, inputs: Iterable[SinkInput[Any]]) -> None:
         self._log = log
@@ -59,7 +59,7 @@ class DeliveryLog:
         self._reported: set[SinkPartition] = set()
 
     def faults(self, records: Iterable[SinkRecord[Any]]) -> None:
-        """Logs the first unreadable record of each partition; the rest is counted."""
+        """Logs the first unreadable record of each partition; the others are only counted."""
         for record in records:
             if record.fault is not None and record.key not in self._reported:
                 self._reported.add(record.key)
@@ -72,7 +72,7 @@ class DeliveryLog:
                 )
 
     def refused(self, refused: Refused) -> None:
-        """Logs what a connector has refused of one delivery: a line a partition."""
+        """Logs the messages that a connector refused in one delivery: one line per partition."""
         for (sink, partition), reasons in refused.items():
             self._log.warning(
                 "messages refused",

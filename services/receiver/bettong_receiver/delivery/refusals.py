@@ -1,8 +1,8 @@
-"""What becomes of messages that a destination refuses for good, as the sink's `on_error` says. Pure.
+"""Skips or dead-letters messages that a destination refuses for good, as the sink's `on_error` says. Pure.
 
-The position that is stored with a batch also names what was refused of it, so both are decided in one step. The dead
-letters are appended after that; the connector opened next appends those again that the position names. They
-carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
+The position stored with a batch also names its refused messages, so both are stored in one step. The dead letters are
+appended to the log after that; after a crash those that the position names are appended again, with the same sequence
+numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from bettong_receiver.progress import DeadLetterOutbox, DeliveryProgress
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The rule of one sink. `messages` gives those of a frame as dead letters show them: JSON unless `as_received`."""
+    """The rule of one sink. `messages` reads a frame as dead letters show its messages: JSON unless `as_received`."""
 
     application: str
     sink: str
@@ -31,11 +31,13 @@ class Refusals:
 
     @property
     def stops(self) -> bool:
-        """Whether nothing may be left out."""
+        """Whether a refused message stops the sink."""
         return self.on_error == STOP
 
-    def noted(self, progress: DeliveryProgress, refused: Mapping[int, Mapping[int, str]]) -> DeliveryProgress:
-        """Progress that says which messages were refused: by the offset of their frame, by index, why."""
+    def with_refusals(
+        self, progress: DeliveryProgress, refused: Mapping[int, Mapping[int, str]]
+    ) -> DeliveryProgress:
+        """Progress that includes these refusals: reasons by frame offset and index."""
         if self.on_error == DEAD_LETTER:
             pending = progress.outbox.pending | {offset: dict(reasons) for offset, reasons in refused.items()}
             return replace(progress, outbox=DeadLetterOutbox(pending, progress.outbox.last))
@@ -45,7 +47,7 @@ class Refusals:
     def dead_letters(
         self, partition: int, offset: int, frame: Frame, reasons: Mapping[int, str], last: SequenceNumber
     ) -> tuple[list[OutputRecord], SequenceNumber]:
-        """Those of the frame at `offset`, and the number of the last record of them; `last`: of those before."""
+        """The dead letters of the frame at `offset`, and their last sequence number; `last`: the previous one."""
         # No stage has a dot in its name.
         at = PartitionId(f"{self.sink}.destination", partition)
         origin = origin_of(DEAD_LETTERS, at)

@@ -1,4 +1,4 @@
-"""Which sinks go to which connectors, and their records as all connectors of a route get them. Pure."""
+"""Which sinks go to which connectors, and their records, decoded for all connectors of a route. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from bettong_receiver.progress import SinkPartition
 class SinkInput(Generic[Message]):
     """One sink as connectors get it.
 
-    `read` raises FrameError for a frame that is not of the sink. `refusals` is None where no connector refuses
-    anything.
+    `read` returns the messages of a frame, and raises FrameError for a frame of another sink. `refusals` is None if no
+    connector refuses messages.
     """
 
     sink: str
@@ -29,12 +29,11 @@ class SinkInput(Generic[Message]):
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[Message]):
-    """Sinks, and the connectors that get them. `name` is for people.
+    """Sinks, and the connectors that get them. `name` is for log lines and spans.
 
-    Several connectors share one reading of the log and one decoding of its frames; then a fault of one opens all anew.
-    The first is the one that metrics speak of. `required`: the receiver serves subscribers only once the route is open,
-    and ends with a fault that somebody must mend. `fetch_bytes_max`: what is read ahead; see LogReader for what that
-    takes.
+    The connectors share one reader of the log, and frames are decoded once; a failure of one reopens all. Metrics
+    describe the first. `required`: the receiver serves subscribers only once the route is open, and stops on an error
+    that needs an operator. `fetch_bytes_max`: limit for reading ahead; see LogReader for the memory that this takes.
     """
 
     name: str
@@ -47,8 +46,8 @@ class Route(Generic[Message]):
 class SinkRecord(Generic[Message]):
     """A record of a sink's log, decoded once for all connectors.
 
-    `frame` is None when the record is no frame of the sink. `fault` says why the record, or from the first call of
-    `content` on what is in it, cannot be read; None when it can.
+    `frame` is None when the record is no frame of the sink. `fault` says why the record or, once `content` was called,
+    its content cannot be read; None when it can.
     """
 
     __slots__ = ("_content", "_sink_input", "fault", "frame", "key", "offset", "times", "traceparent")
@@ -68,7 +67,7 @@ class SinkRecord(Generic[Message]):
             self.fault = error
 
     def content(self) -> FrameMessages[Message] | None:
-        """The messages of the frame; None when they are not the sink's."""
+        """The messages of the frame; None when it does not belong to the sink."""
         if self._content is None and (frame := self.frame) is not None and self.fault is None:
             try:
                 self._content = FrameMessages(

@@ -1,11 +1,11 @@
-"""The delivery engine: one task reads sinks' topics and feeds their connectors, on a thread of its own.
+"""The delivery loop: a task reads the topics of sinks and delivers to their connectors, on its own thread.
 
-    open connectors ─> positions ─> reader from there ─> read, deliver, dead letters of what was refused, read ...
+    open connectors ─> positions ─> open reader there ─> read, deliver, append dead letters of refusals, read ...
          ^                                                   │
-         └── wait, longer each time <── whatever went wrong ─┘
+         └── back off exponentially <────── any failure ─────┘
 
-A task keeps nothing over a failure: it goes on from the positions that the connectors hold. So a delivery whose answer
-was lost, a crash and a second receiver are one case.
+A task keeps no state across a failure: it resumes from the positions that the connectors store. So a delivery whose
+answer was lost, a crash and a second receiver are handled alike.
 """
 
 import threading
@@ -27,15 +27,15 @@ from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 
-# One poll of the log. A stop waits no longer than this, or for one delivery.
+# One poll of the log. A stop waits for at most this, or one delivery.
 _POLL_MS = 50
-# Of a round, beside the reader's own limit on bytes.
+# Records of one round, in addition to the reader's limit on bytes.
 _RECORDS_MAX = 10_000
 _RETRY_S = 0.5
-# Somebody waits for the receiver to start, or repairs a destination, which may take hours.
+# A required route holds up the receiver's start; a destination may take an operator hours to repair.
 _RETRY_S_MAX_REQUIRED = 1.0
 _RETRY_S_MAX = 30.0
-# After a failure a task works again when a delivery went well, or nothing had to be delivered for this long.
+# After a failure a task has recovered once a delivery succeeded, or nothing had to be delivered for this long.
 _QUIET_S = 2.0
 _DEAD_LETTERS_WAIT_S = 30.0
 
@@ -43,10 +43,10 @@ OpenReader = Callable[[Mapping[TopicPartition, int], int], LogReader]
 
 
 class SinkTask(Generic[Message]):
-    """Delivers the sinks of one route until it is stopped. `run` belongs to one thread; the rest is for any.
+    """Delivers the sinks of one route until it is stopped. `run` belongs to one thread; the rest may be used from any.
 
-    `opened` is set once the connectors and the log have been opened. `held`: for how long it waited for connectors: for
-    one to open or to take results, and from a failure on until one has.
+    `opened` is set once the connectors and the log have been opened. `held`: time spent waiting for connectors to open
+    or to store results, and from a failure until the next success.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class SinkTask(Generic[Message]):
         on_delivered: OnDelivered[Message],
         log: Logger,
     ) -> None:
-        """`open_reader(starts, fetch_bytes_max)` opens the log, `open_writer` what dead letters are appended with.
+        """`open_reader(starts, fetch_bytes_max)` opens the log, `open_writer` a writer for dead letters.
 
-        `on_wait` gets why the task waits, and None when it does no more; `on_delivered` what the first connector has
-        taken, as Delivery says. Both on the task's thread.
+        `on_wait` gets the reason why the task waits, and None when it proceeds; for `on_delivered` see Delivery. Both
+        are called on the task's thread.
         """
         self.route = route
         self.opened = threading.Event()
@@ -82,35 +82,35 @@ class SinkTask(Generic[Message]):
         self._delivery: Delivery[Message] | None = None
 
     def offsets(self) -> dict[TopicPartition, int]:
-        """For each (topic, partition) the record that the first connector lacks; empty until it was opened once."""
+        """For each (topic, partition) the next offset of the first connector; empty until it was opened once."""
         return {} if self._delivery is None else self._delivery.offsets()
 
     @property
     def delivering(self) -> int:
-        """Frames that a connector was given and has not taken."""
+        """Frames in a connector's current `deliver` call."""
         return 0 if self._delivery is None else self._delivery.delivering
 
     def counts(self) -> dict[str, DeliveryCounts]:
-        """What became of the records of each sink; empty until the first connector was opened once."""
+        """Counts of each sink's records; empty until the first connector was opened once."""
         return {} if self._delivery is None else self._delivery.counts()
 
     def progress(self, sink: str) -> dict[int, DeliveryProgress]:
-        """A copy of the progress in each partition of a sink, all at one moment; empty as `counts` is."""
+        """A consistent copy of the progress in each partition of a sink; empty until opened, as `counts`."""
         return {} if self._delivery is None else self._delivery.progress(sink)
 
     def run(self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event) -> None:
-        """Delivers until `stopping`. `beginnings`: where the log of each partition begins.
+        """Delivers until `stopping`. `beginnings`: the first offset of each partition's log.
 
-        Waits while a connector or the log is away, and unless the route is required also for faults that an
-        operator must mend (a table is missing, a password is refused), for the other sinks' sake; raises SinkError
-        otherwise. Raises LogError when the log no longer holds what a connector lacks.
+        Retries while a connector or the log is unavailable. An error that needs an operator (a table is missing, a
+        password is refused) raises SinkError if the route is required; otherwise it is retried, so that other sinks go
+        on. Raises LogError when the log no longer holds records that a connector lacks.
         """
         while not stopping.is_set():
             try:
                 self._open_and_deliver(beginnings, stopping)
             except (SinkError, LogUnavailableError) as error:
                 if isinstance(error, LogUnavailableError):
-                    self.held.end()  # not by a connector
+                    self.held.end()  # the log is at fault, not a connector
                 elif not isinstance(error, ConnectorUnavailableError):
                     if self.route.required:
                         raise
@@ -124,7 +124,7 @@ class SinkTask(Generic[Message]):
                 self._backoff.wait(stopping)
 
     def _open_and_deliver(self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event) -> None:
-        """From opening the connectors to the first failure."""
+        """Opens the connectors, then delivers until the first failure."""
         route = self.route
         with ExitStack() as opened:
             appender = opened.enter_context(closing(_DeadLetterAppender(self._open_writer)))
@@ -145,7 +145,7 @@ class SinkTask(Generic[Message]):
                 with self._open_reader(delivery.starts(), route.fetch_bytes_max) as reader:
                     self._deliver(delivery, reader, stopping)
             except LogError:
-                delivery.finish()  # what came before was delivered in whole rounds
+                delivery.finish()  # all rounds so far were delivered completely
                 raise
             delivery.finish()
 
@@ -167,14 +167,14 @@ class SinkTask(Generic[Message]):
 
 
 class _DeadLetterAppender:
-    """Appends dead letters to the log; connects when there is the first."""
+    """Appends dead letters to the log; connects for the first one."""
 
     def __init__(self, open_writer: Callable[[], LogWriter]) -> None:
         self._open_writer = open_writer
         self._writer: LogWriter | None = None
 
     def append(self, dead_letters: Sequence[OutputRecord]) -> None:
-        """Returns when all are durable. Raises LogError, LogUnavailableError."""
+        """Returns when all are durable. Raises LogError or LogUnavailableError."""
         if self._writer is None:
             self._writer = self._open_writer()
         answers: list[int | LogError] = []

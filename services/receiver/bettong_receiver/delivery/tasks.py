@@ -1,4 +1,4 @@
-"""The tasks of a receiver: one for each route."""
+"""The tasks of a receiver, one per route."""
 
 import threading
 import time
@@ -19,12 +19,12 @@ from bettong_receiver.delivery.tracing import DeliveryTracing, each_of
 from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 from bettong_receiver.status import ReceiverStatus
 
-# How long one wait for a task to open lasts: a stop waits no longer than this.
+# One wait for a task to open: bounds how long a stop waits.
 _POLL_S = 0.05
 
 
 class SinkTasks:
-    """All tasks of a receiver. The first route, which has every sink, is the one that metrics and latency speak of."""
+    """All tasks of a receiver. Metrics and latency describe the first route, which has every sink."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class SinkTasks:
         measures: bool = True,
         report: Report | None = None,
     ) -> None:
-        """`measures`: whether the parts of latency are. `report`: None where spans are not wanted."""
+        """`measures`: whether to measure the parts of latency. `report`: None disables spans."""
 
         def report_wait(name: str, why: str | None) -> None:
             if why is None:
-                status.has(name)
+                status.clear_waiting(name)
             else:
-                status.waits_for(name, why)
+                status.set_waiting(name, why)
 
         def listener(route: Route[Any]) -> OnDelivered[Any]:
             observes = [self._observer.observe] if route is routes[0] else []
@@ -72,24 +72,24 @@ class SinkTasks:
         ]
         self._first = self._tasks[0]
 
-    def works(
+    def runners(
         self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event
     ) -> list[Callable[[], None]]:
-        """What is to be run side by side, each in a thread of its own: see `SinkTask.run`.
+        """Functions to run concurrently, each on its own thread: see `SinkTask.run`.
 
-        Until a route has been opened, the receiver waits for it.
+        The status shows that the receiver waits for each route until it is open.
         """
-        works: list[Callable[[], None]] = []
+        runners: list[Callable[[], None]] = []
         for task in self._tasks:
             route = task.route
-            self._status.opens(route.name, f"{route.name}: being opened")
+            self._status.set_opening(route.name, f"{route.name}: being opened")
             sinks = {each.sink for each in route.inputs}
             own = {key: offset for key, offset in sorted(beginnings.items()) if key.sink in sinks}
-            works.append(partial(task.run, own, stopping))
-        return works
+            runners.append(partial(task.run, own, stopping))
+        return runners
 
     def wait_open(self, stopping: threading.Event) -> bool:
-        """Returns True once all required tasks are open, False when asked to stop before."""
+        """Returns True once all required tasks are open, False if `stopping` is set before."""
         for task in self._tasks:
             while task.route.required and not task.opened.wait(_POLL_S):
                 if stopping.is_set():
@@ -98,15 +98,15 @@ class SinkTasks:
 
     @property
     def is_open(self) -> bool:
-        """Whether all required tasks have been opened: what metrics say is true from then on."""
+        """Whether all required tasks have been opened: metrics are meaningful only from then on."""
         return all(task.opened.is_set() for task in self._tasks if task.route.required)
 
     def progress(self, sink: str) -> dict[int, DeliveryProgress]:
-        """How far the first route is in each partition of a sink, all at one moment."""
+        """A consistent copy of the first route's progress in each partition of a sink."""
         return self._first.progress(sink)
 
     def counts(self) -> dict[str, DeliveryCounts]:
-        """What the first route has counted, by sink."""
+        """The first route's counts, by sink."""
         return self._first.counts()
 
     def metrics(self) -> dict[str, float | str]:
@@ -114,7 +114,7 @@ class SinkTasks:
         return self._observer.metrics()
 
     def queues(self) -> dict[str, int | float]:
-        """What waits for the first route, and for each sink's destination; and for how long they have held it up."""
+        """For the first route and each sink's destination: frames being delivered, and time spent waiting for it."""
         found: dict[str, int | float] = {}
         for task in self._tasks:
             names = [""] if task is self._first else [f"/{each.sink}" for each in task.route.inputs]
@@ -124,11 +124,11 @@ class SinkTasks:
         return found
 
     def offsets(self) -> dict[TopicPartition, int]:
-        """For each (topic, partition) the record that the first route lacks."""
+        """For each (topic, partition) the next offset of the first route."""
         return self._first.offsets()
 
     def destination_offsets(self) -> dict[str, dict[TopicPartition, int]]:
-        """The same of each sink's destination, by sink; nothing of those that have not been opened yet."""
+        """The next offsets of each sink's destination, by sink; without destinations that have not been opened yet."""
         return {
             each.sink: offsets
             for task in self._tasks

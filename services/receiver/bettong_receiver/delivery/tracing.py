@@ -1,6 +1,6 @@
-"""Spans of deliveries: of each result of a sampled frame, from reading it until a destination has it.
+"""Spans of deliveries: for each result of a sampled frame, from reading it until a destination has stored it.
 
-See `bettong.traces`; `bettong_receiver.tracing` has those of subscribers.
+See `bettong.traces`; spans of subscribers are in `bettong_receiver.tracing`.
 """
 
 import time
@@ -12,7 +12,7 @@ from bettong_receiver.delivery.connector import SinkBatch
 
 
 class DeliveryTracing:
-    """Of one route. `topics`: of each sink; `to`: the route's name. Safe to use from any one thread."""
+    """Traces one route. `topics`: the topic of each sink; `to`: the route's name. Use it from one thread."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class DeliveryTracing:
         self._clock_ns = clock_ns
 
     def delivered(self, batches: Sequence[SinkBatch[Any]], read_before_s: float) -> None:
-        """These batches have just been delivered, so long after they were read."""
+        """Reports batches that have just been delivered, `read_before_s` after they were read."""
         ended_ns = self._clock_ns()
         for batch in batches:
             sink, partition = batch.key
@@ -49,7 +49,7 @@ class DeliveryTracing:
 
 
 def each_of(*listeners: Callable[[Sequence[SinkBatch[Any]], float], None]) -> Callable[..., None]:
-    """One listener to deliveries that calls all of these."""
+    """Combines several delivery listeners into one."""
 
     def call(batches: Sequence[SinkBatch[Any]], read_before_s: float) -> None:
         for each in listeners:

@@ -1,7 +1,7 @@
-"""Python loads this module before a program, in a process whose clock is to be wrong (see `bettong.chaos.clock`).
+"""Python loads this module before a program, in a process whose clock may be set wrong (see `bettong.chaos.clock`).
 
-Stands alone: the program has imported nothing yet. `CHAOS_CLOCK` names a file of 8 bytes: the offset in ns,
-little-endian.
+It imports only the standard library: the program has imported nothing yet. `CHAOS_CLOCK` names a file of 8 bytes: the
+offset in ns, little-endian.
 """
 
 import mmap

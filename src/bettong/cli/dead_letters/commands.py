@@ -29,12 +29,12 @@ _Computation = Annotated[
 ]
 _Origin = Annotated[
     str | None,
-    typer.Option(metavar="PATTERN", help="Only those of these origins, e.g. orders/feed-1 or 'orders/*'."),
+    typer.Option(metavar="PATTERN", help="Only those from these origins, e.g. orders/feed-1 or 'orders/*'."),
 ]
 _DeadLetter = Annotated[
     str, typer.Argument(metavar="DEAD_LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
 ]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
 @dead_letters.command("list")
@@ -43,20 +43,20 @@ def list_(
     *,
     computation: _Computation = None,
     origin: _Origin = None,
-    each: Annotated[bool, typer.Option("--each", help="Each by itself, newest first.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="At most so many lines.")] = 20,
+    each: Annotated[bool, typer.Option("--each", help="List them one by one, newest first.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Print at most N lines.")] = 20,
     before: Annotated[
         str | None,
         typer.Option(
             metavar="DEAD_LETTER",
-            help="With --each: older than this one, the last one listed, for the next page.",
+            help="With --each: only older ones than this; for the next page, the last one listed.",
         ),
     ] = None,
     json: _Json = False,
     kafka: KafkaFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """List dead letters: by computation and reason, how many and the newest; or each of them."""
+    """List dead letters: by computation and reason, with counts and the newest; or one by one."""
     from bettong.inspection.dead_letters import matching
 
     if before is not None and not each:
@@ -77,7 +77,7 @@ def show(
     *,
     form: Annotated[
         Literal["auto", "json", "text", "hex", "raw"],
-        typer.Option("--as", help="How the message is shown; raw: its bytes alone, for a file."),
+        typer.Option("--as", help="How the message is shown; raw: only its bytes, for a file."),
     ] = "auto",
     json: _Json = False,
     kafka: KafkaFlag = None,
@@ -104,7 +104,9 @@ def show(
     try:
         message = message_text(found.dead_letter.message, MessageForm(form))
     except ValueError as error:
-        raise BettongError(f"the message of {found.id} is no {form}: {error}; see it with --as hex") from None
+        raise BettongError(
+            f"the message of {found.id} is not {form}: {error}; show it with --as hex"
+        ) from None
     print_one(found, retry, message)
 
 
@@ -113,18 +115,21 @@ def retry(
     application: _Application,
     *,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="DEAD_LETTER", help="This one; may be given several times.")
+        list[str] | None,
+        typer.Option(metavar="DEAD_LETTER", help="Send this one; may be given several times."),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All that can be, and were not yet.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Send all that can be sent again and were not yet.")
+    ] = False,
     computation: _Computation = None,
     origin: _Origin = None,
     limit: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="With --all: at most so many.")
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="With --all: send at most N.")
     ] = 10_000,
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="Also where other computations would process a message twice.")
+        bool, typer.Option("--repeat", help="Also send messages that other computations would process twice.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     sender: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="The sender; by default that of the suite in --dir."),
@@ -132,9 +137,9 @@ def retry(
     kafka: KafkaFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Send messages to their sources again, each once however often this is called.
+    """Send dead letters to their sources again, each only once however often this is run.
 
-    Only messages of sources can be sent; the others are listed with the reason. A message passes its whole stage again.
+    Only messages of sources can be sent; others are listed with the reason. A message passes its whole stage again.
     """
     from rich.console import Console
 
@@ -143,12 +148,12 @@ def retry(
     from bettong.inspection.live.resending import Resending
 
     if bool(only) == all_:
-        raise typer.BadParameter("say which: --only DEAD_LETTER, or --all")
+        raise typer.BadParameter("give --only DEAD_LETTER, or --all")
     plan, where = _found(application, directory, kafka)
     log = _log(plan, where)
     target = sender or where.sender
     if target is None and not dry_run:
-        raise LocalError("where the sender is cannot be known from here: give --sender HOST:PORT")
+        raise LocalError("the sender's address is not known here: give --sender HOST:PORT")
     ids = [_id(text) for text in only or ()]
     chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
     resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)
@@ -161,7 +166,7 @@ def retry(
     for text in resending.summary():
         console.print(text, markup=False, soft_wrap=True)
     if resending.sent == limit and not ids:
-        console.print("stopped at --limit: call it again for the rest", markup=False, soft_wrap=True)
+        console.print("stopped at --limit: run it again for the rest", markup=False, soft_wrap=True)
     if ids and resending.held:
         raise BettongError(f"{resending.held} of {len(ids)} cannot be sent again, see above")
 
@@ -184,5 +189,7 @@ def _id(text: str) -> DeadLetterId:
     from bettong.frames.dead_letter_id import DeadLetterId
 
     if (id_ := DeadLetterId.of(text)) is None:
-        raise typer.BadParameter(f"{text!r} names no dead letter; expected e.g. 0.12.3, as `list` shows it")
+        raise typer.BadParameter(
+            f"{text!r} is not the id of a dead letter; expected e.g. 0.12.3, as `list` shows it"
+        )
     return id_

@@ -1,4 +1,4 @@
-"""What `bettong dead-letters list` and `show` print."""
+"""The output of `bettong dead-letters list` and `show`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_reasons(found: Iterable[Found], limit: int, *, json: bool) -> None:
-    """How many there are of each computation and reason, the most frequent first."""
+    """Prints the number of dead letters by computation and reason, the most frequent first."""
     from bettong.cli.dead_letters.tables import reasons_table
     from bettong.inspection.json_lines import reason_json
     from bettong.inspection.reason_counts import ReasonCounts, by_computation, counted, most_frequent
@@ -42,7 +42,7 @@ def print_each(
     *,
     json: bool,
 ) -> None:
-    """The newest `limit` that are older than `before`, newest first."""
+    """Prints the newest `limit` dead letters that are older than `before`, newest first."""
     from bettong.cli.dead_letters.tables import dead_letters_table
     from bettong.inspection.dead_letters import page
     from bettong.inspection.json_lines import dead_letter_json
@@ -61,7 +61,7 @@ def print_each(
 
 
 def print_one(found: Found, retry: str, message: str) -> None:
-    """All fields of a dead letter. `retry`: whether it can be sent again; `message`: as it is shown."""
+    """Prints all fields of a dead letter. `retry`: whether it can be sent again; `message`: its text."""
     from bettong.inspection.text import moment
 
     dead_letter = found.dead_letter

@@ -1,4 +1,4 @@
-"""Dead letters as tables for people, one line each: what there is no room for is cut, `show` has it whole."""
+"""Dead letters as tables, one line each: texts that do not fit are truncated; `show` prints them whole."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from bettong.inspection.dead_letters import Found, ResendMark
     from bettong.inspection.reason_counts import ReasonRow
 
-# A terminal of so many columns has room for where a message came from, and for milliseconds.
+# A terminal of this width has room for a message's origin, and for milliseconds.
 _WIDE = 140
 _NAME_CELLS = 16
 _NAME_CELLS_WIDE = 40
 _REASON_CELLS_MIN = 16
-# What rich leaves between columns.
+# Cells that rich leaves between columns.
 _GAP = 2
 
 
 def reasons_table(rows: Sequence[ReasonRow], width: int) -> Table:
-    """One line a computation and reason: how many, and the newest of them."""
+    """One line for each computation and reason: the count and the newest dead letter."""
     head = ("count", "computation", "newest (UTC)", "its id", "reason")
     lines = [
         (
@@ -42,7 +42,7 @@ def reasons_table(rows: Sequence[ReasonRow], width: int) -> Table:
 
 
 def dead_letters_table(found: list[Found], marks: Mapping[DeadLetterId, ResendMark], width: int) -> Table:
-    """One line a dead letter."""
+    """One line for each dead letter."""
     is_wide = width >= _WIDE
     beside = ("origin", "sequence", "index") if is_wide else ()
     head = ("id", "taken in (UTC)", "computation", *beside, "reason")
@@ -57,14 +57,14 @@ def dead_letters_table(found: list[Found], marks: Mapping[DeadLetterId, ResendMa
 
 
 def _time(time_ns: int, width: int) -> str:
-    """Whole where there is room, else without year and milliseconds."""
+    """The whole time where there is room, else without year and milliseconds."""
     return moment(time_ns) if width >= _WIDE else moment(time_ns)[len("2026-") : -len(".000")]
 
 
 def _table(
     head: Sequence[str], lines: Iterable[Sequence[str]], width: int, *, right: Sequence[str] = ()
 ) -> Table:
-    """The last column takes what the others leave."""
+    """A table whose last column takes the width that the others leave."""
     from rich.cells import cell_len
     from rich.markup import escape
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""`bettong k8s`: a release of the chart, from a user's own machine."""
+"""`bettong k8s`: operates a release of the chart from a user's machine."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def status(
     namespace: NamespaceFlag = None,
     context: ContextFlag = None,
     lag: Annotated[
-        bool, typer.Option("--lag", help="Ask the driver too how many records wait; it needs pods/exec.")
+        bool, typer.Option("--lag", help="Also ask the driver for the lag; needs pods/exec.")
     ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for scripts: see docs/kubernetes.md.")
     ] = False,
 ) -> None:
-    """Show pods and what is wrong with them. Exit code 0: all are ready; 7: something is not."""
+    """Show pods and what is wrong with them. Exit code 0: all are ready; 7: some are not."""
     from rich.console import Console
 
     from bettong.cli.fitting_tables import print_fitting
@@ -70,16 +70,14 @@ def status(
 
 @k8s.command()
 def scale(
-    count: Annotated[
-        int, typer.Argument(metavar="N", min=0, max=4096, help="How many workers there shall be.")
-    ],
+    count: Annotated[int, typer.Argument(metavar="N", min=0, max=4096, help="The number of workers to run.")],
     *,
     release: ReleaseFlag = None,
     namespace: NamespaceFlag = None,
     context: ContextFlag = None,
     timeout: WaitFlag = 300.0,
 ) -> None:
-    """Set the number of workers, and wait until they are ready. Exit code 7: they are not in time, and why.
+    """Set the number of workers, and wait until they are ready. Exit code 7: they are not ready in time.
 
     Refused beyond the number of partitions, and where an autoscaler or the values of the release would undo it.
     """
@@ -103,16 +101,16 @@ def rollout(
     *,
     component: ComponentFlag = None,
     only_status: Annotated[
-        bool, typer.Option("--status", help="Restart nothing; show how far it is.")
+        bool, typer.Option("--status", help="Restart nothing; show the progress.")
     ] = False,
     namespace: NamespaceFlag = None,
     context: ContextFlag = None,
     timeout: WaitFlag = 600.0,
 ) -> None:
-    """Restart all components, or one, each when the one before is ready: receiver, master, worker, driver, senders.
+    """Restart all components, or one, each after the one before is ready: receiver, master, worker, driver, senders.
 
-    Nothing is lost: clients send again what has no receipt, and folding goes on from snapshots. Exit code 7: a
-    component is not ready in time; those after it were not touched.
+    Nothing is lost: clients resend unacknowledged frames, and processing resumes from snapshots. Exit code 7: a
+    component is not ready in time; those after it are not restarted.
     """
     from rich.console import Console
 
@@ -142,9 +140,12 @@ def logs(
     release: ReleaseArgument = None,
     *,
     component: ComponentFlag = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C, new pods too.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow until Ctrl-C, new pods too.")
+    ] = False,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="Of the containers before the last restart.")
+        bool,
+        typer.Option("--previous", "-p", help="Print the logs from before the containers' last restart."),
     ] = False,
     since: Annotated[
         str | None,
@@ -153,7 +154,7 @@ def logs(
     namespace: NamespaceFlag = None,
     context: ContextFlag = None,
 ) -> None:
-    """Print the logs of all pods of a release, or of a component, as one, by time."""
+    """Print the logs of all pods of a release, or of a component, merged by time."""
     from rich.console import Console
 
     from bettong.cli.k8s.tables import Printer
@@ -164,7 +165,9 @@ def logs(
     from bettong.errors import ClusterError, SettingsError
 
     if follow and previous:
-        raise SettingsError("--follow and --previous exclude each other: what is over writes nothing more")
+        raise SettingsError(
+            "--follow and --previous exclude each other: an ended container writes no more logs"
+        )
     since_s = seconds(since) if since is not None else 60 if follow else None
     printer = Printer(Console(highlight=False))
     with connected(context, namespace) as cluster:
@@ -176,7 +179,7 @@ def logs(
         pods = cluster.list("pods", labels=selector)
         containers = acting.containers(pods, component, restarted=previous)
         if not containers:
-            what = "was started again" if previous else "has begun"
+            what = "has restarted" if previous else "has started"
             raise ClusterError(f"no pod of {name}{f', component {component},' if component else ''} {what}")
         for line in acting.logs(cluster, containers, since_s=since_s, previous=previous):
             printer.print(name, line)

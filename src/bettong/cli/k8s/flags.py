@@ -12,11 +12,11 @@ _COMPONENTS = [name for each in SERVICES.values() for name in each.components]
 
 ReleaseArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[RELEASE]", help="The helm release; may be left out where there is one."),
+    typer.Argument(metavar="[RELEASE]", help="The helm release; may be left out if there is only one."),
 ]
 ReleaseFlag = Annotated[
     str | None,
-    typer.Option("--release", "-r", metavar="NAME", help="The helm release, where there are several."),
+    typer.Option("--release", "-r", metavar="NAME", help="The helm release, if there are several."),
 ]
 NamespaceFlag = Annotated[
     str | None,
@@ -32,5 +32,7 @@ ComponentFlag = Annotated[
 ]
 WaitFlag = Annotated[
     float,
-    typer.Option("--timeout", min=0.0, metavar="S", help="Wait so long until all is ready; 0: do not wait."),
+    typer.Option(
+        "--timeout", min=0.0, metavar="S", help="Wait at most S seconds until all is ready; 0: do not wait."
+    ),
 ]

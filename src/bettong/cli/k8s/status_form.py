@@ -31,7 +31,7 @@ class PodForm(BaseModel):
 
 
 class WorkloadForm(BaseModel):
-    """A Deployment or StatefulSet: its pods that shall be, are of the newest template, and are ready."""
+    """A Deployment or StatefulSet: how many pods are wanted, have the newest template, and are ready."""
 
     name: str
     wanted: int
@@ -72,7 +72,7 @@ def release_form(
     lag: str | None,
     warnings: Sequence[str],
 ) -> ReleaseForm:
-    """What the tables show, for scripts."""
+    """The content of the tables, for scripts."""
     return ReleaseForm(
         version=_VERSION,
         release=release,

@@ -1,4 +1,4 @@
-"""What `bettong k8s` prints of pods and their logs."""
+"""How `bettong k8s` prints pods and their logs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright
 
 
 def pods_table(found: Iterable[PodRow], release: str, now_s: float) -> Table:
-    """A row a pod. CPUs that are `whole` are the pod's own where the node's CPU manager is static."""
+    """A row for each pod. CPUs that are `whole` are the pod's own where the node's CPU manager is static."""
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in ("component", "pod", "state", "ready", "restarts", "class", "CPUs", "node", "age"):
         table.add_column(column, justify="right" if column in ("restarts", "CPUs", "age") else "left")
@@ -50,13 +50,13 @@ def pods_table(found: Iterable[PodRow], release: str, now_s: float) -> Table:
 
 
 def workloads_line(found: Iterable[RolloutProgress]) -> str | None:
-    """What is not yet as it shall be; None when all is."""
+    """The workloads that are not complete, in a line; None when all are."""
     late = [each.line() for each in found if not each.done]
     return "; ".join(late) if late else None
 
 
 def short(pod: str, release: str) -> str:
-    """A pod's name without the release's, as people say it."""
+    """A pod's name without the release's."""
     for prefix in (f"{release}-bettong-", f"{release}-"):
         if pod.startswith(prefix):
             return pod.removeprefix(prefix)
@@ -64,14 +64,14 @@ def short(pod: str, release: str) -> str:
 
 
 class Printer:
-    """Prints lines of logs, each with its pod in front, in a colour of its own."""
+    """Prints log lines, each after its pod's name, in the pod's colour."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._colours: dict[str, str] = {}
 
     def print(self, release: str, line: Line) -> None:
-        """One line, as it was written; what a terminal would take for a command is shown, not obeyed."""
+        """Prints a line as it was written, without control sequences that a terminal would obey."""
         name = short(line.pod, release)
         colour = self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)])
         text = Text.assemble((f"{name} | ", colour), Text.from_ansi(line.text))

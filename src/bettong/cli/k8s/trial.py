@@ -1,4 +1,4 @@
-"""`bettong k8s try`: an application tried out on a cluster, with a Kafka and a Redis of its own."""
+"""`bettong k8s try`: tries an application out on a cluster, with its own Kafka and Redis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 5.0  # between two checks whether something went wrong
 _IMAGES = typer.Option(
-    metavar="FOLDER:TAG", help="Where the images are: FOLDER/sender and so on; by default the chart's."
+    metavar="FOLDER:TAG", help="The images: FOLDER/sender:TAG and so on; by default the chart's."
 )
 
 
@@ -39,12 +39,14 @@ def try_out(
     chart: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The chart; by default this tree's.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave it there, and end when all is ready.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep it running, and return when all is ready.")
+    ] = False,
     timeout: WaitFlag = 600.0,
 ) -> None:
-    """Run an application in a namespace of its own, with Kafka and Redis, until Ctrl-C; then all of it is removed.
+    """Run an application in a namespace of its own, with Kafka and Redis, until Ctrl-C; then remove all of it.
 
-    A second run with the same application brings what --keep has left up to date.
+    A second run with the same application updates what --keep has left.
     """
     from rich.console import Console
 
@@ -54,7 +56,7 @@ def try_out(
     from bettong.local.interrupts import Terminated, terminable
 
     console = Console(highlight=False)
-    # What is wrong with it is reported here, and not by pods.
+    # Report its mistakes here, and not in pods' logs.
     name = loaded_plan(str(application)).application
     wanted = ClusterTrial(
         application.resolve(),
@@ -93,7 +95,7 @@ def _await(console: Console, cluster: Cluster, timeout: float) -> None:
 
 
 def _describe(console: Console, wanted: ClusterTrial, *, own: bool, kept: bool) -> None:
-    """Where it is, how messages reach it, and how it goes away."""
+    """Prints where it runs, how to send it messages, and how to remove it."""
     from bettong.cluster.trial import RELEASE
 
     there = f"-n {wanted.namespace}" + (f" --context {wanted.context}" if wanted.context else "")
@@ -122,7 +124,7 @@ def _describe(console: Console, wanted: ClusterTrial, *, own: bool, kept: bool) 
 
 
 def _watch(console: Console, cluster: Cluster) -> None:
-    """Prints what goes wrong, each once, until an interrupt comes."""
+    """Prints each warning once, until an interrupt."""
     from rich.markup import escape
 
     from bettong.cluster import acting

@@ -1,4 +1,4 @@
-"""What the commands of `bettong k8s` share: a cluster, waiting with a bar, and what is wrong."""
+"""Shared by the commands of `bettong k8s`: the cluster, waiting with a progress bar, and warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connected(context: str | None, namespace: str | None) -> Iterator[Cluster]:
-    """The cluster of a command."""
+    """The cluster of a command, closed at the end."""
     from bettong.cluster.api import Cluster
 
     with Cluster(context=context, namespace=namespace) as cluster:
@@ -29,7 +29,7 @@ def connected(context: str | None, namespace: str | None) -> Iterator[Cluster]:
 
 
 def warn(console: Console, found: Deployed) -> bool:
-    """Prints what is wrong; returns whether something is."""
+    """Prints warnings; returns whether there are any."""
     from rich.markup import escape
 
     wrong = found.warnings()
@@ -64,7 +64,7 @@ def await_all(
 
 @contextmanager
 def bar(console: Console, name: str) -> Iterator[Callable[[RolloutProgress], None]]:
-    """A bar that shows how far a workload is, and what moves it."""
+    """A progress bar of a workload; yields the function that moves it."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 

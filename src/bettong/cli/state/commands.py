@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 state = typer.Typer(
     no_args_is_help=True,
-    help="Look at states, read from the newest snapshots beside whatever runs; or have them folded again.",
+    help="Read states from the newest snapshots while the application runs; or reset them.",
 )
 
 _Application = Annotated[str, APPLICATION]
 _Stage = Annotated[str | None, typer.Option(metavar="NAME", help="Only this stage.")]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
 @state.command("list")
@@ -39,7 +39,7 @@ def list_(
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """List partitions: up to which offset of the log their state is kept, its size, and how many keys it has."""
+    """List partitions: the offset of their newest snapshot, the log's end, the snapshot's size and number of keys."""
     from rich.console import Console
     from rich.table import Table
 
@@ -106,7 +106,8 @@ def get(
 def export(
     application: _Application,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Where to: .jsonl or .parquet; - for standard output.")
+        Path,
+        typer.Argument(metavar="FILE", help="The file to write: .jsonl or .parquet; - for standard output."),
     ],
     *,
     stage: _Stage = None,
@@ -116,7 +117,7 @@ def export(
 ) -> None:
     """Write every state to a file: stage, computation, partition, offset, key and state.
 
-    In Parquet the state is JSON text. Partitions are as of their own snapshots: not one moment for all.
+    In Parquet the state is JSON text. Each partition is as of its own snapshot: they share no moment.
     """
     from bettong.inspection.json_lines import state_json
     from bettong.inspection.live.state_files import WRITERS
@@ -140,17 +141,17 @@ def reset(
     application: _Application,
     *,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")
+        bool, typer.Option("--yes", help="Do it; without this, only print what would be done.")
     ] = False,
     kafka: KafkaFlag = None,
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Delete all snapshots, so that the next start folds every state from the beginning of the log again.
+    """Delete all snapshots, so that the next start folds every state again from the beginning of the log.
 
-    For states that other code has made. Results that are out already stay, and are not put out again. Refused while
-    the processor runs, and when a log does not reach back to its beginning any more. Of a suite on this machine
-    (`bettong down` first) Kafka and Redis are started, and stopped again.
+    For states that older code has built. Delivered results stay, and are not delivered again. Refused while the
+    processor runs, and when the beginning of a log was deleted. Of a suite on this machine (`bettong down` first)
+    Kafka and Redis are started, and stopped again.
     """
     from bettong.inspection.live.application import loaded_plan
     from bettong.inspection.live.states import States

@@ -1,4 +1,4 @@
-"""`bettong top`: the terminal's picture of a running application. It reads, and changes nothing.
+"""`bettong top`: shows a running application in the terminal. It reads, and changes nothing.
 
-Only what the command itself needs is imported with the command line; Textual comes when it runs.
+Only what the command itself needs is imported with the command line; Textual is imported when it runs.
 """

@@ -1,4 +1,4 @@
-"""The screen of `bettong top`: pages, keys, and how old what it shows is. It shows pictures and asks for none."""
+"""The screen of `bettong top`: pages, keys, and the age of the data. It shows pictures that others read."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ PAGES = {
     "accounts": "Accounts",
 }
 HELP = """\
-bettong top reads what services say, once a second, and changes nothing.
+bettong top reads what services report, once a second; it changes nothing.
 
 1 to 7      a page; Tab, Shift+Tab: the next one, the one before
-up down     a row, all of which stands below the table; also page up,
+up down     select a row, shown whole below the table; also page up,
             page down, home, end
 left right  the columns that do not fit
 s  S        sort by the next column, by the one before
@@ -53,21 +53,21 @@ r           sort the other way round
 t           light or dark
 q           quit
 
--           nobody knows this now
->12 s       at least: it was so when this began to watch
+-           unknown now
+>12 s       at least: it was so when bettong top started
 folded      messages a second, over the last 10 s
 lag         records that wait in the log; how long the next one has
 p50, p99    of a stage: of its slowest partition, until output is durable
 busy        all partitions together; 100 %: a whole core
 accounts    in = used + filtered + late + dead letters + skipped
 owner       the slot of the resident schedule that holds the partition
-STALE       no answer: what you see is grey, and as old as it says
+STALE       no answer: old data is grey, and its age is shown
 
 What each state means, and what to do: docs/operations.md"""
 
 
 class Help(ModalScreen[None]):
-    """All keys, and what signs mean."""
+    """All keys, and the meaning of signs."""
 
     DEFAULT_CSS = """
     Help { align: center middle; }
@@ -83,7 +83,7 @@ class Help(ModalScreen[None]):
 
 
 class TopApp(App[None]):
-    """Shows the `Picture` of the newest `Shown`. `monotonic_s` and `unix_s`: the clocks."""
+    """Shows the `Picture` of the newest `Shown` message. `monotonic_s` and `unix_s`: the clocks."""
 
     TITLE = "bettong top"
     ENABLE_COMMAND_PALETTE = False
@@ -146,26 +146,26 @@ class TopApp(App[None]):
         yield Static(id="foot")
 
     def on_mount(self) -> None:
-        """The first page; and the age of what is shown grows by itself."""
+        """Shows the first page, and redraws each second: the data's age grows."""
         self.set_interval(1.0, self.draw)
         self.action_page("overview")
 
     def on_top_app_shown(self, message: Shown) -> None:
-        """A new picture."""
+        """Draws a new picture."""
         self.picture = message.picture
         self.draw()
 
     def on_resize(self) -> None:
-        """More or fewer columns fit."""
+        """Draws again: more or fewer columns fit."""
         self.call_after_refresh(self.draw)
 
     @property
     def page(self) -> Page[Any]:
-        """The one that is on the screen."""
+        """The page on the screen."""
         return self.query_one(f"#{self.query_one(ContentSwitcher).current}", Page)
 
     def draw(self) -> None:
-        """All of the page that is on the screen, and what stands around it."""
+        """Draws the page on the screen, and the lines around it."""
         if not self.query("#foot"):
             return  # a picture came before the screen was made
         picture, unix_s = self.picture, self._unix_s()
@@ -199,7 +199,7 @@ class TopApp(App[None]):
         elif page.id == "partitions":
             page.show(partition_lines(found, unix_s), is_stale=is_stale)
         elif page.id == "dead-letters":
-            empty = "" if picture.reasons is not None and not picture.reasons_fault else "nobody knows"
+            empty = "" if picture.reasons is not None and not picture.reasons_fault else "unknown"
             page.show(
                 reason_lines(picture.reasons),
                 note=_reasons_note(picture),
@@ -238,20 +238,20 @@ class TopApp(App[None]):
         )
 
     def action_page(self, name: str) -> None:
-        """Another page."""
+        """Shows another page."""
         self.query_one("#filter", Input).display = False
         self.query_one(ContentSwitcher).current = name
         self.page.view.focus()
         self.call_after_refresh(self.draw)
 
     def action_next_page(self, step: int) -> None:
-        """The next one, or the one before."""
+        """Shows the next page, or the one before."""
         names = list(PAGES)
         current = self.query_one(ContentSwitcher).current or names[0]
         self.action_page(names[(names.index(current) + step) % len(names)])
 
     def action_filter(self) -> None:
-        """Asks for words."""
+        """Opens the field for the words of a filter."""
         words = self.query_one("#filter", Input)
         words.value = self.page.view.words
         words.display = True
@@ -268,25 +268,25 @@ class TopApp(App[None]):
         self.page.view.focus()
 
     def action_end_filter(self) -> None:
-        """All rows again."""
+        """Shows all rows again."""
         self.query_one("#filter", Input).display = False
         self.page.view.filter("")
         self.page.view.focus()
 
     def action_sort(self, step: int) -> None:
-        """By another column."""
+        """Sorts by another column."""
         self.page.view.sort_next(step)
 
     def action_reverse(self) -> None:
-        """The other way round."""
+        """Sorts the other way round."""
         self.page.view.sort_reverse()
 
     def action_light_or_dark(self) -> None:
-        """For terminals of either kind."""
+        """Switches between a light and a dark theme."""
         self.theme = "textual-light" if self.theme != "textual-light" else "textual-dark"
 
     def action_help(self) -> None:
-        """All keys."""
+        """Shows the help."""
         self.push_screen(Help())
 
 

@@ -1,4 +1,4 @@
-"""Asks a deployment once a second, beside the screen: what does not answer never holds a key up."""
+"""Polls a deployment once a second, in a thread: a service that does not answer never blocks a key press."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from bettong.inspection.live.watch import DeploymentWatch
 from bettong.inspection.watched import watched
 
 INTERVAL_S = 1.0
-# Of the interval, for reading dead letters.
+# The part of the interval for reading dead letters.
 _READING_S = 0.3
 
 
-class Asking(Closing):
-    """A thread that calls `show` with what it found, and why it could not ask. It dies with its process."""
+class DeploymentPoller(Closing):
+    """A daemon thread that calls `show` with what it found, or why it found nothing."""
 
     def __init__(self, watch: DeploymentWatch, show: Callable[[Picture], object]) -> None:
-        """Begins; `watch` is closed by it, `show` called in its thread."""
+        """Starts. The thread closes `watch` at its end, and calls `show`."""
         self._watch = watch
         self._show = show
         self._ends = threading.Event()
         threading.Thread(target=self._run, name="asking", daemon=True).start()
 
     def close(self) -> None:
-        """Ends it after its question under way, for which this does not wait."""
+        """Ends the thread after its poll under way, without waiting for it."""
         self._ends.set()
 
     def _run(self) -> None:
@@ -48,11 +48,11 @@ class Asking(Closing):
             found = watched(before.found, answer, at_s=time.monotonic(), unix_s=time.time())
         except BettongError as error:
             return replace(before, fault=str(error))
-        except Exception as error:  # noqa: BLE001 - records that nobody foresaw must not blind who watches
-            return replace(before, fault=f"what services say cannot be read: {error!r}")
+        except Exception as error:  # noqa: BLE001 - an unforeseen record must not end the display
+            return replace(before, fault=f"the services' records cannot be read: {error!r}")
         picture = replace(before, found=found, fault="", reasons_fault="")
         if "kafka" in answer.away:
-            return replace(picture, reasons_fault="Kafka, which keeps them, does not answer")
+            return replace(picture, reasons_fault="Kafka, which stores them, does not answer")
         try:
             return replace(picture, reasons=self._watch.reasons(_READING_S))
         except BettongError as error:

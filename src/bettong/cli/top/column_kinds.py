@@ -33,7 +33,7 @@ def named(
 
 
 def prose(title: str, text: Callable[[Row], str], *, first: int = 0) -> Column[Row]:
-    """A column of texts, the last one."""
+    """A column of texts; the last column of a table."""
     return Column(
         title, lambda row: printable(text(row)), text, first=first, right=False, width_min=20, is_prose=True
     )
@@ -78,7 +78,7 @@ def span(
 
 
 def digits(value: float | None) -> str:
-    """A number that is a name: nothing between its thousands."""
+    """A number that is a name, without thousands separators."""
     return UNKNOWN if value is None else f"{value:.0f}"
 
 

@@ -17,10 +17,10 @@ SortKey = float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """`unit` stands below the title. `key`: what the column sorts by; None sorts last. `is_bad`: a cell to look at.
+    """`unit` stands below the title. `key`: what the column sorts by; None sorts last. `is_bad`: highlights a cell.
 
-    `first`: the lowest number stays longest where the screen is narrow; 0 always stays. Only text is made shorter, to
-    `width_min` at the least. `is_optional`: not shown where no row knows it. `is_prose`: texts, and not names.
+    `first`: on a narrow screen the lowest number stays longest; 0 always stays. Only text is shortened, down to
+    `width_min`. `is_optional`: not shown where no row has a value. `is_prose`: texts, and not names.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """By which column, by its number; `descending`: the greatest first."""
+    """The number of the column to sort by; `descending`: the greatest first."""
 
     column: int = 0
     descending: bool = False
@@ -45,7 +45,7 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True)
 class Fitted(Generic[Row]):
-    """A column that is shown, and how wide."""
+    """A column that is shown, and its width."""
 
     number: int
     column: Column[Row]
@@ -66,7 +66,7 @@ def matching(rows: Sequence[Row], columns: Sequence[Column[Row]], words: str) ->
 
 
 def ordered(rows: Sequence[Row], columns: Sequence[Column[Row]], order: SortOrder) -> list[Row]:
-    """By that column; those without a value last, equal ones as they were."""
+    """The rows sorted by a column; those without a value last, equal ones in their given order."""
     key = columns[order.column].key
     known = [row for row in rows if key(row) is not None]
     unknown = [row for row in rows if key(row) is None]
@@ -79,7 +79,7 @@ def ordered(rows: Sequence[Row], columns: Sequence[Column[Row]], order: SortOrde
 
 
 def widths_of(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> dict[int, int]:
-    """How wide each column is with these rows, by its number; without those that nothing is known for."""
+    """The width of each column with these rows, by its number; without optional columns that have no value."""
     widths = {}
     for number, column in enumerate(columns):
         texts = [column.text(row) for row in rows]
@@ -95,7 +95,7 @@ def widths_of(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> dict[int, 
 def column_pages(
     columns: Sequence[Column[Row]], wanted: Mapping[int, int], width: int
 ) -> list[list[Fitted[Row]]]:
-    """The columns of `wanted`, so wide, as many at a time as fit into `width` cells: the most important at first.
+    """The columns of `wanted`, by number with width, in pages that fit into `width` cells: the most important first.
 
     Those with `first=0` are on every page.
     """
@@ -110,9 +110,7 @@ def column_pages(
             needed = sum(_least(columns[each], wanted[each]) for each in (*chosen, number)) + GAP * len(
                 chosen
             )
-            if needed <= width or len(chosen) == len(
-                always
-            ):  # one more at the least, or there would be no end
+            if needed <= width or len(chosen) == len(always):  # at least one more, or this would never end
                 chosen.append(number)
         pages.append(_fitted(columns, {number: wanted[number] for number in sorted(chosen)}, width))
         left = [number for number in left if number not in chosen]
@@ -120,7 +118,7 @@ def column_pages(
 
 
 def _fitted(columns: Sequence[Column[Row]], widths: dict[int, int], width: int) -> list[Fitted[Row]]:
-    """Where they are too wide together, those that may are made narrower, the widest first."""
+    """Where the columns are too wide together, narrows those that may be, the widest first."""
     least = {number: _least(columns[number], wide) for number, wide in widths.items()}
     while (over := sum(widths.values()) + GAP * (len(widths) - 1) - width) > 0:
         widest = max(widths, key=lambda each: widths[each] - least[each])
@@ -136,7 +134,7 @@ def _least(column: Column[Row], wanted: int) -> int:
 
 
 def titles(shown: Sequence[Fitted[Row]], order: SortOrder) -> list[str]:
-    """The titles, each as wide as its column; a mark at the one that rows are in the order of."""
+    """The titles, each as wide as its column; a mark at the one that rows are sorted by."""
     mark = "▼" if order.descending else "▲"
     return [
         padded(
@@ -150,12 +148,12 @@ def titles(shown: Sequence[Fitted[Row]], order: SortOrder) -> list[str]:
 
 
 def units(shown: Sequence[Fitted[Row]]) -> list[str]:
-    """What stands below the titles."""
+    """The units, which stand below the titles."""
     return [padded(each.column.unit, each.width, right=each.column.right) + " " * GAP for each in shown]
 
 
 def cells(shown: Sequence[Fitted[Row]], row: Row) -> list[tuple[str, bool]]:
-    """The cells of a row, each as wide as its column and the space behind it, and whether it is one to look at."""
+    """The cells of a row, each as wide as its column and the space after it, and whether to highlight it."""
     return [
         (
             padded(each.column.text(row), each.width, right=each.column.right, is_prose=each.column.is_prose)
@@ -167,5 +165,5 @@ def cells(shown: Sequence[Fitted[Row]], row: Row) -> list[tuple[str, bool]]:
 
 
 def is_unknown(text: str) -> bool:
-    """Whether a cell says that nobody knows."""
+    """Whether a cell's value is unknown."""
     return text.strip() == UNKNOWN

@@ -1,4 +1,4 @@
-"""`bettong top`: what runs, as it goes, in the terminal."""
+"""`bettong top`: shows a running application in the terminal, live."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _is_terminal() -> bool:
 def watched_deployment(
     directory: Path, redis: str | None, application: str | None, kafka: str | None
 ) -> DeploymentWatch:
-    """Of the deployment that flags name, or of the suite in a folder. Raises SettingsError, LocalError, StoreError."""
+    """The deployment that flags name, or the suite in a folder. Raises SettingsError, LocalError, StoreError."""
     from bettong.errors import LocalError
     from bettong.inspection.live.watch import LiveWatch
     from bettong.local.inspecting import SuiteWatch

@@ -1,4 +1,4 @@
-"""The tables of `bettong top` about computations: how busy they are, and what has become of messages. Pure."""
+"""The tables of `bettong top` about computations: how busy they are, and what became of messages. Pure."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _milliseconds(took_us: float | None) -> str:
 
 def _busy_detail(line: ComputationLine) -> list[str]:
     if not line.name:
-        return [f"{line.stage}: frames read, and judged by the delivery rule, before any computation"]
+        return [f"{line.stage}: frames read, and checked by the delivery rule, before any computation"]
     lines = [f"{line.name}, of stage {line.stage}: {line.taken or 0:,} messages in, {line.given or 0:,} out"]
     frame = f"p99.9 {_milliseconds(line.p999_us)}, p99.99 {_milliseconds(line.p9999_us)} ms"
-    return [*lines, f"what one frame takes there, in the slowest partition, of late: {frame}"]
+    return [*lines, f"recent time of one frame there, in the slowest partition: {frame}"]
 
 
 BUSY: Table[ComputationLine] = Table(
@@ -46,7 +46,7 @@ BUSY: Table[ComputationLine] = Table(
     lambda line: f"{line.stage}\n{line.name}",
     _busy_detail,
     SortOrder(2, descending=True),
-    "no computation says how busy it is: nothing came, or BETTONG_MEASURES=off",
+    "no computation reports how busy it is: no messages, or BETTONG_MEASURES=off",
 )
 
 _KINDS = {"input": "into the stage", "output": "out of the stage"}
@@ -97,5 +97,5 @@ ACCOUNTS: Table[OrderedAccount] = Table(
     lambda row: f"{row.line.stage}\n{row.line.kind}\n{row.line.name}",
     _account_detail,
     SortOrder(),
-    "no computation has said anything yet",
+    "no computation has reported yet",
 )

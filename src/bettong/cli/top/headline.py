@@ -1,4 +1,4 @@
-"""What stands above the tables of `bettong top`: whether all goes on, and the numbers of the whole. Pure."""
+"""The lines above the tables of `bettong top`: whether all of it works, and the totals. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bettong.inspection.trends import Since, longest
 from bettong.inspection.watched import Watched
 from bettong.metrics import LATENCY_WINDOW_S
 
-# Three answers that did not come: what is on the screen is not now any more.
+# Three missed answers: the data on the screen is out of date.
 STALE_S = 3.0
 Part = tuple[str, str]
 _LABEL_WIDTH = 9
@@ -34,14 +34,14 @@ _NUMBER_WIDTH = 25
 
 
 def verdict(found: Watched | None, fault: str) -> Part:
-    """In a word or two whether all goes on, and how that looks. `fault`: why nothing can be asked."""
+    """In a word or two whether all of it works, and the style. `fault`: why the deployment cannot be read."""
     if found is None:
-        return (f"NOT ASKED: {printable(fault)}" if fault else "asking ..."), BAD
+        return (f"NO ANSWER: {printable(fault)}" if fault else "connecting ..."), BAD
     if fault:
-        return f"NOT ASKED: {printable(fault)}", WORSE
+        return f"NO ANSWER: {printable(fault)}", WORSE
     if found.found.goes_on:
-        return "all goes on", WELL
-    return f"DOES NOT GO ON: {printable(', '.join(_held_up(found.found)))}", WORSE
+        return "all works", WELL
+    return f"HELD UP: {printable(', '.join(_held_up(found.found)))}", WORSE
 
 
 def _held_up(found: Inspection) -> list[str]:
@@ -59,12 +59,12 @@ def _held_up(found: Inspection) -> list[str]:
 
 
 def staleness(age_s: float) -> str:
-    """How old the numbers are, once they are not now."""
+    """How old the numbers are, once they are out of date."""
     return f"STALE, {duration(age_s)} old" if age_s >= STALE_S else ""
 
 
 def numbers(found: Watched, width: int) -> list[list[Part]]:
-    """Messages in and out, latency, lag, and what was not processed: a line each."""
+    """Messages in and out, latency, lag, and messages not processed: a line each."""
     if found.numbers is None:
         return [[("no numbers: Redis, which has them, has not answered yet", BAD)]]
     total, rates = found.numbers.overview, found.trends
@@ -103,7 +103,7 @@ def numbers(found: Watched, width: int) -> list[list[Part]]:
 
 
 def troubles(found: Watched) -> list[str]:
-    """What somebody may want to do something about, a line each: the words of `bettong status`."""
+    """Problems that an operator may want to act on, a line each: the texts of `bettong status`."""
     of_numbers = found.numbers if found.numbers is not None else found.found
     lines = [
         *stalled(of_numbers.partitions),
@@ -114,7 +114,7 @@ def troubles(found: Watched) -> list[str]:
 
 
 def trouble_lines(found: Watched, width: int, lines_max: int) -> list[Part]:
-    """As many of them as there is room for; the last line says how many more."""
+    """As many of the problems as fit; the last line counts the others."""
     texts = troubles(found)
     if not texts:
         return []

@@ -1,4 +1,4 @@
-"""The rows of the tables of `bettong top`: what one inspection says, and what several show. Pure."""
+"""The rows of the tables of `bettong top`: the newest inspection, and trends over several. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bettong.metrics import STANDBY
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine:
-    """A service, the time by which it is shown (Unix s), and what waits in it, in lines."""
+    """A service, the time at which it is shown (Unix s), and lines about its queues."""
 
     row: ServiceRow
     unix_s: float
@@ -32,7 +32,7 @@ class ServiceLine:
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """A stage, and what several inspections show of it."""
+    """A stage, and its trends over several inspections."""
 
     row: StageSummary
     trend: StageTrend
@@ -40,7 +40,7 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A partition, and what several inspections show of it. `unix_s`: the time by which it is shown."""
+    """A partition, and its trends over several inspections. `unix_s`: the time at which it is shown."""
 
     row: PartitionRow
     trend: PartitionTrend
@@ -53,13 +53,13 @@ class PartitionLine:
 
     @property
     def snapshot_age(self) -> Since | None:
-        """Of its newest one: as who saved it says, else for as long as somebody has looked."""
+        """Of its newest snapshot: from the saved time, else at least for as long as it was observed."""
         saved = self.row.snapshot
         return Since(max(0.0, self.unix_s - saved.saved_s)) if saved is not None else self.trend.snapshot
 
     @property
     def snapshot(self) -> str:
-        """How old its snapshot is; one that has all that was folded is as new as can be."""
+        """How old its snapshot is, or that it has everything that was folded."""
         if self.row.snapshot_offset is None:
             return "none yet"
         return "all saved" if self.row.snapshot_offset >= self.row.offset else lasting(self.snapshot_age)
@@ -67,14 +67,14 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class OrderedAccount:
-    """An account, and `number`: which in the order in which they pass."""
+    """An account, and its `number` in the order in which messages pass."""
 
     line: AccountLine
     number: int
 
 
 def is_well(row: ServiceRow) -> bool:
-    """Whether a service does what it is for."""
+    """Whether a service runs or stands by."""
     return row.state in {RUNNING, STANDBY}
 
 
@@ -115,15 +115,15 @@ def ordered_accounts(found: Watched) -> list[OrderedAccount]:
 
 
 def reason_lines(found: ReasonCounts | None) -> list[ReasonRow]:
-    """One a reason."""
+    """A row for each reason."""
     return [] if found is None else list(found.rows.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All that is shown. `found`: None before there was an answer. `reasons`: None where nobody knows Kafka.
+    """All that is shown. `found`: None before the first answer. `reasons`: None where Kafka's address is unknown.
 
-    `fault`: why nothing can be asked now. `reasons_fault`: why dead letters cannot be read.
+    `fault`: why the deployment cannot be read now. `reasons_fault`: why dead letters cannot.
     """
 
     found: Watched | None = None

@@ -1,4 +1,4 @@
-"""The pages of `bettong top`: a table each, with all there is of the row under the cursor below it."""
+"""The pages of `bettong top`: a table each, with the details of the row under the cursor below it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TROUBLES_MAX = 5
 
 
 class Page(Vertical, Generic[Row]):
-    """A table and, below it, the detail of one row. `note`: what else is to be said of all of it."""
+    """A table and, below it, the detail of one row and a note about the table."""
 
     DEFAULT_CSS = """
     Page { height: 1fr; }
@@ -41,12 +41,12 @@ class Page(Vertical, Generic[Row]):
         yield Static(classes="detail")
 
     def show(self, rows: Sequence[Row], *, note: str = "", empty: str = "", is_stale: bool = False) -> None:
-        """These rows from now on."""
+        """Shows these rows. `note`: about the table as a whole."""
         self._note = note
         self.view.show(rows, empty=empty, is_stale=is_stale)
 
     def on_table_view_moved(self) -> None:
-        """Another row is under the cursor, or the same one says more."""
+        """Shows the detail: another row is under the cursor, or the same one has changed."""
         row = self.view.selected
         detail = self.view.table.detail(row) if row is not None else []
         lines = [printable(text) for text in (*detail, self._note) if text]
@@ -56,7 +56,7 @@ class Page(Vertical, Generic[Row]):
 
 
 class OverviewPage(Page[object]):
-    """Whether all is alive: the numbers of the whole, what needs somebody, and the services."""
+    """Whether all of it works: the totals, problems, and the services."""
 
     DEFAULT_CSS = """
     OverviewPage > .numbers { height: auto; padding: 0 0 1 0; }
@@ -67,13 +67,13 @@ class OverviewPage(Page[object]):
         super().__init__(SERVICES, id=id)  # type: ignore[arg-type]
 
     def compose(self) -> ComposeResult:
-        """Numbers, troubles, services, and the detail of one of these."""
+        """Numbers, problems, services, and the detail of one of these."""
         yield Static(classes="numbers")
         yield Static(classes="troubles")
         yield from super().compose()
 
     def show_picture(self, picture: Picture, unix_s: float, *, is_stale: bool) -> None:
-        """What is known now."""
+        """Shows the newest picture."""
         found = picture.found
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""The table on the screen: draws the rows that are visible, keeps the cursor on its row when others move."""
+"""The table on the screen: draws the visible rows, and keeps the cursor on its row when rows move."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bettong.cli.top.texts import BAD, MUTED, shortened
 
 
 class TableView(Widget, Generic[Row], can_focus=True):
-    """A `Table` and its rows. Posts `Moved` when another row is under the cursor, or the same one says more."""
+    """A `Table` and its rows. Posts `Moved` when another row is under the cursor, or the same one has changed."""
 
     DEFAULT_CSS = "TableView { height: 1fr; min-height: 4; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,7 +64,7 @@ class TableView(Widget, Generic[Row], can_focus=True):
 
     @property
     def cursor(self) -> int:
-        """Which row it is, from 0 on."""
+        """The number of the selected row, from 0 on."""
         return self._cursor
 
     @property
@@ -73,31 +73,31 @@ class TableView(Widget, Generic[Row], can_focus=True):
         return self.shown[self._cursor] if self.shown else None
 
     def show(self, rows: Sequence[Row], *, empty: str = "", is_stale: bool = False) -> None:
-        """These rows from now on; the cursor stays on its row, as long as that is there. `empty`: what no rows mean."""
+        """Shows these rows; the cursor stays on its row while that exists. `empty`: the text in place of rows."""
         self.rows, self.empty, self.is_stale = rows, empty or self.table.empty, is_stale
         self._arrange()
 
     def filter(self, words: str) -> None:
-        """Only rows whose texts hold these words."""
+        """Shows only rows whose texts hold these words."""
         self.words, self._widths = words, {}
         self._arrange()
 
     def sort_next(self, step: int) -> None:
-        """By the next column that is on the screen, or the one before."""
+        """Sorts by the next column that is on the screen, or the one before."""
         on_screen = [each.number for each in self._fitted()]
         here = on_screen.index(self.order.column) if self.order.column in on_screen else -1
         column = on_screen[(here + step) % len(on_screen)]
-        # One looks for the most and the longest first, and for names from A on.
+        # Numbers begin with the greatest, names with A.
         self._sort(SortOrder(column, descending=self.table.columns[column].right))
 
     def sort_reverse(self) -> None:
-        """The other way round."""
+        """Sorts the other way round."""
         self._sort(replace(self.order, descending=not self.order.descending))
 
     def _sort(self, order: SortOrder) -> None:
         self.order = order
         self._arrange()
-        self.action_move(-len(self.shown))  # who sorts wants to see what comes first
+        self.action_move(-len(self.shown))  # to the first row
 
     def action_move(self, step: int) -> None:
         """Moves the cursor by so many rows."""
@@ -106,13 +106,13 @@ class TableView(Widget, Generic[Row], can_focus=True):
         self.post_message(self.Moved())
 
     def action_columns(self, step: int) -> None:
-        """Shows those that did not fit."""
+        """Shows the columns that did not fit."""
         self._columns += step
         self.refresh()
         self.post_message(self.Moved())
 
     def action_page(self, step: int) -> None:
-        """Moves it by as many as are on the screen."""
+        """Moves the cursor by a screen of rows."""
         self.action_move(step * self._rows_max)
 
     @property
@@ -124,7 +124,7 @@ class TableView(Widget, Generic[Row], can_focus=True):
         return max(1, self.size.height - (2 if self._has_units else 1))
 
     def columns_left_out(self) -> tuple[int, bool]:
-        """How many columns are on other pages, and whether the one that rows are in the order of is on this one."""
+        """How many columns are on other pages, and whether the one that rows are sorted by is on this one."""
         pages = self._pages()
         shown = {each.number for each in pages[self._columns % len(pages)]}
         return len({each.number for page in pages for each in page}) - len(shown), self.order.column in shown
@@ -134,7 +134,7 @@ class TableView(Widget, Generic[Row], can_focus=True):
         return pages[self._columns % len(pages)]
 
     def _pages(self) -> list[list[Fitted[Row]]]:
-        """By the rows on the screen and before: of thousands not all are measured. No column becomes narrower."""
+        """Widths come from rows shown so far, not from thousands of others. No column becomes narrower."""
         visible = self._visible()
         now = visible.start, visible.stop, self.size.width
         if self._measured != now:
@@ -160,7 +160,7 @@ class TableView(Widget, Generic[Row], can_focus=True):
         self.post_message(self.Moved())
 
     def render(self) -> Content:
-        """What is on the screen now."""
+        """The table as text, with the visible rows."""
         fits = self._fitted()
         lines = [[(text, "bold") for text in titles(fits, self.order)]]
         if self._has_units:

@@ -1,4 +1,4 @@
-"""The tables of `bettong top`: services, stages, partitions, dead letters, changes. What each column says. Pure."""
+"""The tables of `bettong top` and their columns: services, stages, partitions, dead letters, changes. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bettong.inspection.reason_counts import ReasonRow
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Row]):
-    """`identity`: of a row, whatever it says now. `detail`: all there is of it, in lines. `empty`: instead of rows."""
+    """`identity`: of a row, whatever its values. `detail`: all of a row, in lines. `empty`: shown in place of rows."""
 
     columns: Sequence[Column[Row]]
     identity: Callable[[Row], str]
@@ -122,7 +122,7 @@ STAGES: Table[StageLine] = Table(
     lambda line: line.row.stage,
     _stage_detail,
     SortOrder(),
-    "no stage has said anything yet",
+    "no stage has reported yet",
 )
 
 
@@ -130,7 +130,7 @@ def _stalled(row: PartitionRow) -> str:
     if not stands_still(row):
         return ""
     nobody = row.stalled_s == math.inf
-    return "nobody folds it" if nobody else f"stands still for {duration(row.stalled_s or 0.0)}"
+    return "no worker folds it" if nobody else f"stands still for {duration(row.stalled_s or 0.0)}"
 
 
 def _partition_detail(line: PartitionLine) -> list[str]:
@@ -150,7 +150,7 @@ def _partition_detail(line: PartitionLine) -> list[str]:
     lines += [f"{row.keys:,} keys; {_folded(row)}", _not_done(row)]
     if row.read_ahead is not None and row.unacknowledged is not None:
         lines.append(
-            f"frames read ahead: {row.read_ahead:,}; of output that Kafka has not taken: {row.unacknowledged:,}"
+            f"frames read ahead: {row.read_ahead:,}; output that Kafka has not acknowledged: {row.unacknowledged:,}"
         )
     return [*lines, _saved(line)]
 
@@ -216,7 +216,7 @@ PARTITIONS: Table[PartitionLine] = Table(
     lambda line: str(line.row.id),
     _partition_detail,
     SortOrder(),
-    "no partition has said anything yet",
+    "no partition has reported yet",
 )
 
 

@@ -10,7 +10,7 @@ from bettong.cli.status import duration
 from bettong.inspection.trends import Since
 
 UNKNOWN = "-"
-# Styles, in the colours of Textual's themes. None says anything that no word says.
+# Styles, in the colours of Textual's themes. Words always say the same.
 MUTED = "$foreground 55%"
 WELL = "bold $text-success"
 BAD = "bold $text-warning"
@@ -19,12 +19,12 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def count(number: float | None) -> str:
-    """A whole number with its thousands apart."""
+    """A whole number with thousands separators."""
     return UNKNOWN if number is None else f"{number:,.0f}"
 
 
 def milliseconds(time_ms: float | None) -> str:
-    """As `bettong status` writes it."""
+    """Milliseconds, as `bettong status` prints them."""
     return UNKNOWN if time_ms is None else f"{time_ms:,.1f}"
 
 
@@ -37,7 +37,7 @@ def seconds(since: Since | None) -> str:
 
 
 def length(since: Since | None) -> float | None:
-    """What such a duration is sorted by."""
+    """The duration in seconds, to sort by."""
     return since.seconds if since is not None else None
 
 
@@ -49,7 +49,7 @@ def lasting(since: Since | None) -> str:
 
 
 def printable(text: str) -> str:
-    """One line without anything that a terminal would obey: what services say comes from outside."""
+    """One line without control characters: services' texts come from outside."""
     return "".join(
         each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
         for each in text
@@ -57,7 +57,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` cells: what is too long lacks its middle, for partitions end with what tells them apart."""
+    """At most `width` cells: a longer text loses its middle, because partitions differ at the end."""
     if cell_len(text) <= width:
         return text
     if width < 5:
@@ -70,19 +70,19 @@ def shortened(text: str, width: int) -> str:
 
 
 def begun(text: str, width: int) -> str:
-    """At most `width` cells: of what is too long, the beginning."""
+    """At most `width` cells: the beginning of a longer text."""
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
 def padded(text: str, width: int, *, right: bool, is_prose: bool = False) -> str:
-    """Exactly `width` cells. Prose is read from its beginning, a name needs its end too."""
+    """Exactly `width` cells. Prose keeps its beginning, a name its end too."""
     text = begun(text, width) if is_prose else shortened(text, width)
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
 
 
 def curve(rates: Sequence[float], width: int) -> str:
-    """The newest of them as bars, the highest is the greatest of these."""
+    """The newest rates as bars; the greatest of them has the highest bar."""
     newest = rates[-width:]
     most = max(newest, default=0.0)
     if most <= 0:

@@ -1,12 +1,12 @@
-"""Topics of the user's in any Kafka cluster, with any client options. Imports Kafka's clients, as `kafka_log` does.
+"""Users' topics in any Kafka cluster, with any client options. Imports Kafka's clients, as `kafka_log` does.
 
-| name                 | what it is for                                                          |
+| name                 | purpose                                                                  |
 | -------------------- | ------------------------------------------------------------------------ |
-| `ClientOptions`      | what a connection says, checked, for each kind of client                |
-| `TransactionalTopic` | append records and positions in one transaction, alone                  |
-| `TopicReader`        | read committed records from given offsets                               |
+| `ClientOptions`      | checks the options of a connection, for each kind of client              |
+| `TransactionalTopic` | appends records and positions in one transaction, as the only writer     |
+| `TopicReader`        | reads committed records from given offsets                               |
 
-Kafka's own errors stay inside: `LogUnavailableError` when the same may go well in a while, else `LogError`.
+Kafka's errors are mapped: to `LogUnavailableError` when a retry may succeed, else to `LogError`.
 """
 
 from bettong.edges.external_kafka.client_options import ClientOptions

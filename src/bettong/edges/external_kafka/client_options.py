@@ -1,5 +1,5 @@
-"""The options of a connection to an external cluster: those of kafka-python that librdkafka has, too, but what delivery
-rests on.
+"""The options of a connection to an external cluster: kafka-python's names, if librdkafka has the option, too, and
+delivery guarantees do not depend on it.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +10,11 @@ from kafka.errors import KafkaError
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import Options, named
-from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
-from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
+from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, map_kafka_python_error
+from bettong.edges.kafka_log.option_names import to_librdkafka, unsupported_by_librdkafka
 from bettong.errors import LogError, SettingsError
 
-# The promises stand on these; whoever sets them in a connection is refused.
+# Delivery guarantees depend on these; a connection may not set them.
 OURS = frozenset(
     {
         "acks",
@@ -36,17 +36,17 @@ OURS = frozenset(
         "value_serializer",
     }
 )
-# Whole numbers on which sizes and waits are reckoned here, and the least that librdkafka takes.
+# Whole numbers from which sizes and waits are computed here, and the minimum that librdkafka accepts.
 _LEAST = {"batch_size": 1, "linger_ms": 0, "max_request_size": 1000, "request_timeout_ms": 10}
 _COMPRESSIONS = (None, "gzip", "lz4", "snappy", "zstd")
 _KINDS = (KafkaAdminClient, KafkaConsumer, KafkaProducer)
 
 
 class ClientOptions:
-    """One connection's options. `servers` are its bootstrap servers, for people."""
+    """One connection's options. `servers`: its bootstrap servers, for error messages."""
 
     def __init__(self, name: str, options: Options) -> None:
-        """`name`: of the connection. Raises SettingsError that lists all options which cannot be; quotes no value."""
+        """`name`: the connection's. Raises SettingsError that lists all invalid options, without their values."""
         if faults := _faults(options):
             raise SettingsError(f"{named(name)}: {'; '.join(faults)}")
         self._connection = name
@@ -55,15 +55,15 @@ class ClientOptions:
 
     @property
     def connection(self) -> KafkaConnection:
-        """The cluster, for clients of librdkafka."""
+        """The cluster, for librdkafka's clients."""
         return KafkaConnection(self.servers, connection_name=self._connection)
 
     def for_librdkafka(self) -> dict[str, object]:
-        """The options of a client of librdkafka, without the servers."""
-        return of_librdkafka(self._options)
+        """The options for a librdkafka client, without the servers."""
+        return to_librdkafka(self._options)
 
     def connect(self, kind: Callable[..., Any], **ours: object) -> Any:
-        """A connected client of `kind` (a class of kafka-python), with `ours` on top of the options.
+        """A connected client of `kind` (a class of kafka-python); `ours` overrides the options.
 
         Raises LogUnavailableError when no broker answers within 10 s, LogError when an option is refused.
         """
@@ -73,9 +73,9 @@ class ClientOptions:
         try:
             return kind(**(defaults | mine | ours))
         except KafkaError as error:
-            raise translated(error, "connecting", self.servers) from None
+            raise map_kafka_python_error(error, "connecting", self.servers) from None
         except (AssertionError, OSError, TypeError, ValueError) as error:
-            # An option of the wrong type, a file of certificates that is not there.
+            # An option of the wrong type, or a missing certificate file.
             raise LogError(
                 f"connecting to Kafka at {self.servers}: {type(error).__name__}: {error}"
             ) from None
@@ -83,7 +83,7 @@ class ClientOptions:
 
 def _faults(options: Options) -> list[str]:
     known = {key for kind in _KINDS for key in kind.DEFAULT_CONFIG}
-    without = set(without_counterpart(options))
+    without = set(unsupported_by_librdkafka(options))
     faults = []
     for name in sorted(options):
         if name in OURS:

@@ -1,6 +1,6 @@
-"""Which records a topic of the user's takes, by their size: known before they are sent.
+"""Finds the records that are too large for a user's topic before they are sent.
 
-Kafka refuses a whole batch, at the cost of its transaction, and does not say which record it was for.
+Kafka would refuse a whole batch, which aborts the transaction, without saying which record is too large.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
 
-# Of a record alone in its batch, beside key and value: at most 61 + 36 bytes (KIP-98).
+# Overhead of a record alone in its batch, without key and value: at most 61 + 36 bytes (KIP-98).
 _OVERHEAD_BYTES = 128
 _LIMIT = "max.message.bytes"
-# What a client takes unless its connection says otherwise, as kafka-python does.
+# The client's limits unless its connection sets others; kafka-python's defaults.
 _RECORD_BYTES_MAX = 1024 * 1024
 _BATCH_BYTES_MAX = 1024 * 1024
-# Where nobody says what the topic takes.
+# For a topic whose limit is unknown.
 _BATCH_BYTES_UNKNOWN = 16 * 1024
-# The levels of librdkafka. Its lz4 divides a batch into blocks, so it is larger than Arrow's by up to a twentieth.
+# librdkafka's levels. Its lz4 splits a batch into blocks, so its output is up to a twentieth larger than Arrow's.
 _LEVELS = {"gzip": 6, "zstd": 3}
 _COMPRESSED_MORE = 1.1
 
@@ -28,7 +28,7 @@ KeyValue: TypeAlias = tuple[bytes | None, bytes]
 
 
 def batch_limit(admin: KafkaAdminClient, topic: str) -> int | None:
-    """How large a batch the topic takes; None when Kafka does not say (the right DescribeConfigs is missing)."""
+    """The largest batch that the topic accepts; None if unknown (without the permission DescribeConfigs)."""
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
     try:
         answer = admin.describe_configs([resource], config_filter="all")
@@ -38,11 +38,11 @@ def batch_limit(admin: KafkaAdminClient, topic: str) -> int | None:
 
 
 class RecordSizes:
-    """What a client with these options (of librdkafka) may send to a topic. `limit`: see `batch_limit`."""
+    """The sizes that a client with these librdkafka options may send to a topic. `limit`: see `batch_limit`."""
 
     def __init__(self, options: Mapping[str, object], limit: int | None) -> None:
         self.record_bytes_max = int(str(options.get("message.max.bytes", _RECORD_BYTES_MAX)))
-        # Kafka refuses batches, and a batch of small records must not be larger than the topic takes.
+        # Kafka's limit is for batches, so a batch of small records must not exceed it either.
         default = _BATCH_BYTES_MAX if limit is not None else _BATCH_BYTES_UNKNOWN
         batch_bytes = int(str(options.get("batch.size", default)))
         self.batch_bytes_max = batch_bytes if limit is None else min(batch_bytes, limit)
@@ -51,10 +51,10 @@ class RecordSizes:
         self._codec = None if codec == "none" else pa.Codec(codec, _LEVELS.get(codec))
 
     def too_large(self, records: Sequence[KeyValue]) -> list[int]:
-        """The indexes of those that the client cannot send, or the topic would not take."""
+        """The indexes of the records that the client cannot send, or the topic would refuse."""
         limit = self.record_bytes_max if self._limit is None else min(self.record_bytes_max, self._limit)
         fits = limit - _OVERHEAD_BYTES
-        # A call for each record would take as long as to send it.
+        # A function call per record would take as long as sending it.
         return [
             index
             for index, (key, value) in enumerate(records)
@@ -63,7 +63,7 @@ class RecordSizes:
         ]
 
     def _is_too_large(self, key: bytes, value: bytes) -> bool:
-        """Of one that is larger than the client or the topic takes as it is."""
+        """Whether a record that exceeds a limit uncompressed is still too large when compressed."""
         size = len(key) + len(value) + _OVERHEAD_BYTES
         if size > self.record_bytes_max or self._limit is None or self._codec is None:
             return True

@@ -1,4 +1,4 @@
-"""Reads a topic of the user's from given offsets, committed records only, also where offsets are missing."""
+"""Reads committed records of a user's topic from given offsets, across missing offsets."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
     connect,
-    fault,
-    is_outside,
-    may_pass,
+    is_out_of_range,
+    is_transient,
+    map_librdkafka_error,
     polled,
     topics_at,
 )
@@ -22,19 +22,19 @@ from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 
 _ANSWER_WAIT_MS_MAX = 10_000
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
-# What is read ahead of `poll`, of all partitions together.
+# Read-ahead of all partitions together.
 _QUEUE_KIB_MAX = 16 * 1024
-AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
+AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes have such names
 
 
 def committed_consumer(options: ClientOptions) -> Any:
-    """A connected consumer of committed records, of no group. Raises LogUnavailableError, LogError.
+    """A connected consumer of committed records, without a group. Raises LogUnavailableError, LogError.
 
-    The end of a partition is an event (`AT_END`), for behind its last record there may be markers of transactions.
+    It reports the end of a partition as an event (`AT_END`), because transaction markers may follow the last record.
     """
     ours: dict[str, object] = {
         **ALONE,
-        "group.id": "bettong",  # must be there, and is not joined
+        "group.id": "bettong",  # required, but not joined
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
         "fetch.max.bytes": _FETCH_BYTES_MAX,
@@ -49,8 +49,8 @@ def committed_consumer(options: ClientOptions) -> Any:
 class TopicReader(Closing, ExternalReader):
     """A consumer of one topic, without a group. Use it from one thread.
 
-    Offsets that are missing (compacted away, aborted, markers of transactions) are skipped: `position` says how far
-    the reading is, whatever came last.
+    Missing offsets (compacted, aborted, transaction markers) are skipped: use `position` for the progress, not the
+    last record's offset.
     """
 
     def __init__(self, options: ClientOptions, topic: str) -> None:
@@ -61,17 +61,17 @@ class TopicReader(Closing, ExternalReader):
         self._consumer = committed_consumer(options)
 
     def partitions(self) -> list[int]:
-        """All partitions of the topic now. LogError when there is no such topic."""
+        """The current partitions of the topic. Raises LogError when there is no such topic."""
         found = topics_at(self._consumer, self._servers, wait_ms=_ANSWER_WAIT_MS_MAX).get(self._topic, 0)
         if not found:
             raise LogError(f"{self._name}: there is no such topic; create it, or correct the application")
         return list(range(found))
 
     def bounds(self, partitions: list[int]) -> dict[int, tuple[int, int]]:
-        """For each partition the offset of its oldest record, and the one behind its newest."""
+        """For each partition the offset of its oldest record, and the one after its newest."""
         found: dict[int, tuple[int, int]] = {}
         for partition in partitions:
-            with self._translating("asking for offsets"):
+            with self._mapping_errors("asking for offsets"):
                 answer = self._consumer.get_watermark_offsets(
                     self._topic_partition(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
                 )
@@ -81,23 +81,23 @@ class TopicReader(Closing, ExternalReader):
         return found
 
     def assign(self, starts: Mapping[int, int]) -> None:
-        """Reads these partitions, each from its offset."""
+        """Starts to read these partitions, each from its offset."""
         self._positions = dict(starts)
-        with self._translating("beginning to read"):
+        with self._mapping_errors("beginning to read"):
             self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
 
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
-        """The next records of each partition; nothing while the cluster is away.
+        """The next records of each partition; nothing while the cluster is unavailable.
 
         Raises LogTruncatedError when records were deleted before they were read.
         """
-        with self._translating("reading"):
+        with self._mapping_errors("reading"):
             answer = polled(self._consumer, timeout_ms, records_max)
         found: dict[int, ExternalRecords] = {}
         for each in answer:
             partition, offset = each.partition(), each.offset()
             if (event := each.error()) is not None:
-                self._take_note(partition, offset, event)
+                self._handle_event(partition, offset, event)
                 continue
             if (records := found.get(partition)) is None:
                 records = found[partition] = ExternalRecords()
@@ -107,26 +107,26 @@ class TopicReader(Closing, ExternalReader):
             self._positions[partition] = offset + 1
         return found
 
-    def _take_note(self, partition: int, offset: int, event: KafkaError) -> None:
+    def _handle_event(self, partition: int, offset: int, event: KafkaError) -> None:
         if event.code() == AT_END:
             self._positions[partition] = max(self._positions[partition], offset)
-        elif is_outside(event):
+        elif is_out_of_range(event):
             raise LogTruncatedError(
-                f"{self._name}: an offset that is needed is not there any more:"
+                f"{self._name}: a needed offset is no longer in the log:"
                 f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
             )
-        elif not may_pass(event):
-            raise fault(event, f"{self._name}: reading", self._servers)
+        elif not is_transient(event):
+            raise map_librdkafka_error(event, f"{self._name}: reading", self._servers)
 
     def position(self, partition: int) -> int:
         """The next offset of a partition that `poll` may return: all records below it were returned."""
         return self._positions[partition]
 
     def lag(self) -> int:
-        """Records that are there and were not returned yet, as far as the last fetch said."""
+        """Records that were not returned yet, by the end offsets of the last fetch."""
         total = 0
         for partition, position in self._positions.items():
-            with self._translating("asking for offsets"):
+            with self._mapping_errors("asking for offsets"):
                 known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)
             if known is not None:
                 total += max(0, known[1] - position)
@@ -137,12 +137,12 @@ class TopicReader(Closing, ExternalReader):
         self._consumer.close()
 
     @contextmanager
-    def _translating(self, doing: str) -> Iterator[None]:
-        """What librdkafka raises as ours."""
+    def _mapping_errors(self, doing: str) -> Iterator[None]:
+        """Maps librdkafka's errors to ours."""
         try:
             yield
         except KafkaException as error:
-            raise fault(error.args[0], f"{self._name}: {doing}", self._servers) from None
+            raise map_librdkafka_error(error.args[0], f"{self._name}: {doing}", self._servers) from None
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)

@@ -1,10 +1,10 @@
-"""Appends to a topic of the user's, with the position in the same transaction.
+"""Appends to a user's topic, with the position in the same transaction.
 
     topic       the records of a delivery  ─┐
     positions   key -> position            ─┴─ one transaction of one transactional id
 
-The topic of positions is compacted, has one partition, and no other writer: so it can be read to its end as soon as
-this writer has shut out its predecessor, whose open transaction is aborted by that (KIP-98, InitProducerId).
+The topic of positions is compacted, and has one partition and no other writer: so it can be read to its end as soon as
+this writer has fenced off its predecessor, which aborts the predecessor's open transaction (KIP-98, InitProducerId).
 """
 
 import time
@@ -22,30 +22,30 @@ from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.external_kafka.record_sizes import KeyValue, RecordSizes, batch_limit
 from bettong.edges.external_kafka.topic_reader import AT_END, committed_consumer
-from bettong.edges.kafka_log.connecting import translated
-from bettong.edges.kafka_log.librdkafka import connect, fault, may_pass, polled
+from bettong.edges.kafka_log.connecting import map_kafka_python_error
+from bettong.edges.kafka_log.librdkafka import connect, is_transient, map_librdkafka_error, polled
 from bettong.errors import LogError, LogUnavailableError
 
-# A receiver that is dead for longer has its transaction aborted, so that readers of the topic need not wait for it.
+# The broker aborts the transaction of a receiver that is dead for longer, so that readers need not wait for it.
 _TRANSACTION_MS_MAX = 30_000
 _ANSWER_WAIT_MS_MAX = 20_000
 _ANSWER_WAIT_S_MAX = _ANSWER_WAIT_MS_MAX / 1000
-# Shorter than what is waited for, so that each record is answered by then.
+# Shorter than the wait for answers, so that each record is answered by then.
 _RECORD_MS_MAX = 15_000
 _POLL_MS = 200
-_POSITIONS_MAX = 10_000  # of a poll
+_POSITIONS_MAX = 10_000  # per poll
 _BY_KEY = -1  # RD_KAFKA_PARTITION_UA
-# After another writer has opened.
-_SHUT_OUT = {
-    KafkaError._FENCED,  # noqa: SLF001 - its codes of its own are named so
+# The codes after another writer has opened.
+_FENCED = {
+    KafkaError._FENCED,  # noqa: SLF001 - librdkafka's own codes have such names
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
 }
-# A transaction that has failed meanwhile: the end of it says why.
+# A transaction that has failed meanwhile: committing it returns the cause.
 _FAILED = {KafkaError._STATE, KafkaError._FATAL}  # noqa: SLF001 - see above
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - see above
-# Positions are a few hundred bytes, rewritten often, up to some thousand a second: compact early, so that a start reads
-# little. Only what lies before the newest segment is compacted.
+# Positions are a few hundred bytes, and rewritten up to some thousand times a second: compact early, so that a start
+# reads little. Only segments before the newest one are compacted.
 _POSITIONS_CONFIGS = {
     "cleanup.policy": "compact",
     "segment.ms": "3600000",
@@ -58,14 +58,14 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Records, in order: without a key in partition `slot` modulo the number of partitions, with one where it says."""
+    """Records in order. Those without a key go to partition `slot` modulo the partition count, others by their key."""
 
     slot: int
     records: Sequence[KeyValue]
 
 
 class TransactionalTopic(Closing):
-    """One writer of one transactional id. Use it from one thread; after an error close it and make another."""
+    """The writer of one transactional id. Use it from one thread; after an error close it and create another."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class TransactionalTopic(Closing):
         transactional_id: str,
         replication: int = -1,
     ) -> None:
-        """Does not connect yet. Without a `topic` it keeps positions only.
+        """Does not connect yet. Without a `topic` it stores positions only.
 
-        `replication`: copies of the topic of positions when it is made; -1: as many as the cluster makes by itself.
+        `replication`: the replication factor for creating the topic of positions; -1: the cluster's default.
         """
         self._options = options
         self._topic = topic if topic is not None else positions
@@ -91,34 +91,34 @@ class TransactionalTopic(Closing):
         self._producer: Any = None
 
     def open(self) -> dict[bytes, bytes]:
-        """Connects, shuts out whoever wrote with this id before, and returns the newest position of each key.
+        """Connects, fences off the previous writer with this id, and returns the newest position of each key.
 
-        Creates the topic of positions when it is not there. Raises LogError when the topic does not exist.
+        Creates the topic of positions if it is missing. Raises LogError if the topic of records does not exist.
         """
         self._check_topics()
         self._producer, _ = connect(Producer, self._options.connection, self._producer_options())
-        self._answered(
-            "shutting out older writers", lambda: self._producer.init_transactions(_ANSWER_WAIT_S_MAX)
+        self._call_librdkafka(
+            "fencing off older writers", lambda: self._producer.init_transactions(_ANSWER_WAIT_S_MAX)
         )
         end = self._end_of_positions()
         found: dict[bytes, bytes] = {}
-        self._answered("reading positions", lambda: found.update(self._read_positions(end)))
+        self._call_librdkafka("reading positions", lambda: found.update(self._read_positions(end)))
         return found
 
     def too_large(self, records: Sequence[KeyValue]) -> list[int]:
-        """The indexes of the records that the topic does not take, as far as it is known; after `open`."""
+        """The indexes of the records that are too large for the topic, if its limit is known. Call it after `open`."""
         return self._sizes.too_large(records)
 
     def append(self, outgoing: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
-        """Appends all of it, or nothing; blocks until that is durable, for less than a minute.
+        """Appends everything or nothing; blocks until it is durable, for less than a minute.
 
         Raises LogUnavailableError when another writer has opened since: then nothing is appended.
         """
-        self._answered("appending", lambda: self._append(outgoing, positions))
+        self._call_librdkafka("appending", lambda: self._append(outgoing, positions))
 
     def close(self) -> None:
-        """Drops the producer; the next one aborts what is under way, or the broker does after 30 s. Never raises."""
-        # Its own `close` aborts what is under way, and waits without end where the broker is away.
+        """Drops the producer. The next one aborts its open transaction, or the broker does after 30 s. Never raises."""
+        # The producer's own `close` would abort it, too, but waits without limit while the broker is unavailable.
         self._producer = None
 
     def _producer_options(self) -> dict[str, object]:
@@ -128,11 +128,11 @@ class TransactionalTopic(Closing):
             **options,
             "acks": "all",
             "allow.auto.create.topics": False,
-            # As kafka-python and Java choose a partition by a record's key.
+            # Same partition for a key as kafka-python and Java choose.
             "partitioner": "murmur2",
-            # To call into Python for each record takes as long as to send it.
+            # A call into Python for each record would take as long as sending it.
             "delivery.report.only.error": True,
-            # All of a transaction is here at once: there is nothing to wait for.
+            # All records of a transaction are there at once: waiting for more is useless.
             "linger.ms": 0,
             "enable.idempotence": True,
             "transactional.id": self._transactional_id,
@@ -141,11 +141,11 @@ class TransactionalTopic(Closing):
             "socket.timeout.ms": min(
                 int(str(options.get("socket.timeout.ms", _ANSWER_WAIT_MS_MAX))), _ANSWER_WAIT_MS_MAX
             ),
-            # See LogWriter: with more, a broker that is new to a topic loses records.
+            # See LogWriter: with more, a broker that is new to a topic may lose records.
             "max.in.flight.requests.per.connection": 1,
             "message.max.bytes": self._sizes.record_bytes_max,
             "batch.size": self._sizes.batch_bytes_max,
-            # Whoever appends bounds it: nothing is left here when `append` has returned.
+            # The caller bounds the queue: it is empty when `append` returns.
             "queue.buffering.max.messages": 0,
             "queue.buffering.max.kbytes": 2**31 - 1,
         }
@@ -165,8 +165,8 @@ class TransactionalTopic(Closing):
                     produce(topic, value, key, partition if key is None else _BY_KEY, failed)
             for key, position in positions.items():
                 produce(self._positions, position, key, 0, failed)
-            # `flush` goes on to call `failed` after it has found that this producer is shut out, and breaks.
-            # Every record wakes `poll`, also one that went well: the client alone leaves out its call.
+            # Not `flush`: once it has found this producer fenced, it goes on to call `failed`, and breaks.
+            # Every answered record wakes `poll`; for successful ones only the callback is omitted.
             deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
             while len(self._producer) and (left_s := deadline_s - time.monotonic()) > 0:
                 self._producer.poll(left_s)
@@ -182,11 +182,11 @@ class TransactionalTopic(Closing):
         self._producer.commit_transaction(_ANSWER_WAIT_S_MAX)
 
     def _check_topics(self) -> None:
-        """Checks the topics, and creates that of positions where it is not there."""
+        """Checks the topics, and creates that of positions if it is missing."""
         admin = self._options.connect(KafkaAdminClient)
         try:
-            self._partitions = self._translated_call(
-                "looking at topics", lambda: self._count(admin, self._topic)
+            self._partitions = self._call_kafka_python(
+                "describing topics", lambda: self._count(admin, self._topic)
             )
             if self._has_topic and not self._partitions:
                 raise LogError(
@@ -194,8 +194,8 @@ class TransactionalTopic(Closing):
                 )
             if self._has_topic:
                 self._sizes = RecordSizes(self._options.for_librdkafka(), batch_limit(admin, self._topic))
-            if not self._translated_call("looking at topics", lambda: self._count(admin, self._positions)):
-                self._translated_call("creating the topic of positions", lambda: self._create(admin))
+            if not self._call_kafka_python("describing topics", lambda: self._count(admin, self._positions)):
+                self._call_kafka_python("creating the topic of positions", lambda: self._create(admin))
         finally:
             admin.close()
 
@@ -203,7 +203,7 @@ class TransactionalTopic(Closing):
         partition = PythonTopicPartition(self._positions, 0)
         admin = self._options.connect(KafkaAdminClient)
         try:
-            ends = self._translated_call(
+            ends = self._call_kafka_python(
                 "asking for the end of positions",
                 lambda: admin.list_partition_offsets({partition: OffsetSpec.LATEST}),
             )
@@ -247,7 +247,7 @@ class TransactionalTopic(Closing):
                         position = each.offset() + 1
                     elif each.error().code() == AT_END:
                         position = each.offset()
-                    elif not may_pass(each.error()):
+                    elif not is_transient(each.error()):
                         raise KafkaException(each.error())
                 if time.monotonic() > deadline_s:
                     raise LogUnavailableError(
@@ -262,22 +262,22 @@ class TransactionalTopic(Closing):
     def _name(self) -> str:
         return f"topic {self._topic} of Kafka at {self._options.servers}"
 
-    def _translated_call(self, doing: str, call: Callable[[], _Found]) -> _Found:
-        """Has kafka-python do it."""
+    def _call_kafka_python(self, doing: str, call: Callable[[], _Found]) -> _Found:
+        """Calls kafka-python and maps its errors."""
         try:
             return call()
         except PythonKafkaError as error:
-            raise translated(error, f"{self._name}: {doing}", self._options.servers) from None
+            raise map_kafka_python_error(error, f"{self._name}: {doing}", self._options.servers) from None
 
-    def _answered(self, doing: str, call: Callable[[], object]) -> None:
-        """Has librdkafka do it. What is raised keeps no client alive: whoever retries may hold it for long."""
+    def _call_librdkafka(self, doing: str, call: Callable[[], object]) -> None:
+        """Calls librdkafka, maps its errors. These do not reference the client: a retry loop may keep them for long."""
         try:
             call()
             return
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
-        if error.code() in _SHUT_OUT:
+        if error.code() in _FENCED:
             raise LogUnavailableError(
                 f"{self._name}: another process has taken over; only one may do this work, stop the other"
             )
-        raise fault(error, f"{self._name}: {doing}", self._options.servers)
+        raise map_librdkafka_error(error, f"{self._name}: {doing}", self._options.servers)

@@ -1,24 +1,24 @@
-"""What every gRPC server here begins with: certificates, and who may call what. Knows no service.
+"""Shared parts of all gRPC servers: TLS, authorization, and bounds on requests. Depends on no service.
 
 | module          | holds                                                                |
 | --------------- | -------------------------------------------------------------------- |
 | `reloaded`      | files that are read again when they change                           |
-| `certificates`  | a server's own certificate, and whose clients it takes               |
-| `guard`         | the interceptor that asks `bettong.config.access` before a call runs |
-| `reading`       | the interceptors that read the one request of a call, within bounds  |
-| `pending`       | how many such requests may be under way                              |
-| `receiving`     | bytes of what has come in part                                       |
-| `watching`      | the connections that hold too much of it are closed                  |
-| `wrapper`       | what the interceptors share                                          |
-| `security`      | all of it, out of settings                                           |
-| `callers`       | whose call it is                                                     |
-| `client_shares` | how many long calls each client may have                             |
-| `connections`   | what the system knows of connections, and their end                  |
+| `certificates`  | a server's certificate, and the authorities for client certificates  |
+| `guard`         | the interceptor that authorizes calls with `bettong.config.access`   |
+| `reading`       | interceptors that read the request of a unary call, within bounds    |
+| `pending`       | bounds the number of incomplete requests                             |
+| `receiving`     | estimates the memory held for partly received messages               |
+| `watching`      | closes connections that hold too much of it                          |
+| `wrapper`       | base of the interceptors                                             |
+| `security`      | builds all of it from settings                                       |
+| `callers`       | identifies the client of a call                                      |
+| `client_shares` | bounds the long calls per client                                     |
+| `connections`   | inspects and closes connections at the operating system's level      |
 """
 
 from bettong.edges.grpc_server.callers import caller
 from bettong.edges.grpc_server.client_shares import ClientShares
-from bettong.edges.grpc_server.connections import hang_up
+from bettong.edges.grpc_server.connections import close_connection
 from bettong.edges.grpc_server.guard import Permissions
 from bettong.edges.grpc_server.pending import OTHER_CALLS_MAX
 from bettong.edges.grpc_server.receiving import Bound, Receiving
@@ -32,5 +32,5 @@ __all__ = [
     "Receiving",
     "ServerSecurity",
     "caller",
-    "hang_up",
+    "close_connection",
 ]

@@ -1,4 +1,4 @@
-"""Whose call it is: whom bounds of one client are for."""
+"""Identifies the client of a call, for limits per client."""
 
 import urllib.parse
 from contextvars import ContextVar
@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-# The name of the token's holder, set by the guard for the call that it lets in.
+# The name of the token's holder, set by the guard for each call that it admits.
 HOLDER: ContextVar[str] = ContextVar("holder", default="")
 
 _LOOPBACK = "address loopback"
@@ -17,7 +17,7 @@ _NAME_CHARACTERS_MAX = 128
 def caller(context: grpc.aio.ServicerContext[Any, Any]) -> str:
     """The holder of the call's token; else the name in its certificate; else its address, without the port.
 
-    All addresses of this machine's loopback are one, and so are clients behind one proxy that changes addresses.
+    All loopback addresses count as one client, and so do all clients behind a proxy that translates addresses.
     """
     if holder := HOLDER.get():
         return f"token {holder}"
@@ -27,7 +27,7 @@ def caller(context: grpc.aio.ServicerContext[Any, Any]) -> str:
 
 
 def address(peer: str) -> str:
-    """Of a peer as gRPC names it: `ipv4:10.0.0.7:51234`, `ipv6:%5B::1%5D:51234`, `unix:`."""
+    """The address in gRPC's name of a peer: `ipv4:10.0.0.7:51234`, `ipv6:%5B::1%5D:51234`, `unix:`."""
     kind, _, rest = urllib.parse.unquote(peer).partition(":")
     if kind not in ("ipv4", "ipv6"):
         return _LOOPBACK

@@ -1,10 +1,10 @@
-"""When the certificates of a PEM file end. Pure.
+"""When the certificates of a PEM file expire. Pure.
 
-A certificate is DER (RFC 5280, section 4.1), of which this reads the lengths of what stands before the second time:
+A certificate is DER (RFC 5280, section 4.1). This skips the elements before the second time:
 
     Certificate ── TBSCertificate ── [0] version?  serialNumber  signature  issuer  Validity ── notBefore  notAfter
 
-OpenSSL has judged the file before: what cannot be read here has no end that anybody knows, and is no error.
+OpenSSL has checked the file before, so a certificate that cannot be parsed here is no error: its expiry is unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
-# A UTCTime has two digits of its year: from here on of the last century.
+# A UTCTime has two digits for the year: from 50 on they are of the last century.
 _CENTURY = 50
 
 
 def chain_end_s(pem: bytes) -> float | None:
-    """When the first of the certificates ends, Unix s; None where one cannot be read, or there is none."""
+    """When the first of the certificates expires, Unix s; None if one cannot be parsed, or there is none."""
     try:
         ends = [_end_s(ssl.PEM_cert_to_DER_cert(each.decode("ascii").strip())) for each in _PEM.findall(pem)]
     except (ValueError, IndexError):
@@ -29,7 +29,7 @@ def chain_end_s(pem: bytes) -> float | None:
 
 
 def _end_s(der: bytes) -> float:
-    """Raises ValueError or IndexError for what is no certificate."""
+    """When a certificate expires, Unix s. Raises ValueError or IndexError for invalid DER."""
     fields = _content(_content(der, _SEQUENCE)[0], _SEQUENCE)[0]
     before = 3  # serial number, signature, issuer
     if fields[0] == _VERSION:
@@ -47,7 +47,7 @@ def _end_s(der: bytes) -> float:
 
 
 def _content(data: bytes, tag: int | None = None) -> tuple[bytes, bytes]:
-    """Of the first element what is in it, and what is behind it."""
+    """The content of the first element, and the bytes after it."""
     if tag is not None and data[0] != tag:
         raise ValueError(f"tag {data[0]}, expected {tag}")
     length, begin = data[1], 2

@@ -1,4 +1,4 @@
-"""A server's certificate, its key, and whose clients it takes; new files count from the next connection on."""
+"""A server's certificate and key, and the authorities for its clients; new files apply from the next connection on."""
 
 import ssl
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from bettong.logs import Logger
 
 
 class ServerCertificate:
-    """What a server shows, as its files are now. With `clients`, who shows no certificate of these is refused.
+    """A server's certificate, from files that may change. With `clients`, clients need one of these authorities.
 
-    Connections that are open stay as they are. Raises SettingsError that lists every fault of the files.
+    Open connections are not affected by changes. Raises SettingsError that lists every fault of the files.
     """
 
     def __init__(self, certificate: Path, key: Path, clients: Path | None, log: Logger) -> None:
@@ -24,8 +24,8 @@ class ServerCertificate:
         self._asks_clients = clients is not None
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Credentials that follow the files."""
-        # gRPC asks for the newest before each handshake.
+        """Credentials that follow changes of the files."""
+        # gRPC calls back before each handshake.
         return grpc.dynamic_ssl_server_credentials(
             self._files.current().configuration,
             lambda: self._files.current().configuration,
@@ -33,7 +33,7 @@ class ServerCertificate:
         )
 
     def end_s(self) -> float | None:
-        """When the first one of its chain ends, Unix s; None where nobody can tell. From any thread."""
+        """When the first certificate of the chain expires, Unix s; None if unknown. From any thread."""
         return self._files.current().end_s
 
 
@@ -47,7 +47,7 @@ def _read(certificate: Path, key: Path, clients: Path | None) -> _Shown:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     faults = []
     try:
-        # Without a password OpenSSL would ask for one at the terminal.
+        # Without a password argument OpenSSL would prompt for one at the terminal.
         context.load_cert_chain(certificate, key, password="")
     except OSError as error:
         faults.append(
@@ -75,7 +75,7 @@ def _read(certificate: Path, key: Path, clients: Path | None) -> _Shown:
 
 
 def _reason(error: OSError) -> str:
-    """OpenSSL's word, or the system's; neither quotes the file."""
+    """OpenSSL's reason, or the system's; neither quotes the file."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or "not to be read").replace("_", " ").lower()
     return error.strerror or "not to be read"

@@ -1,4 +1,4 @@
-"""How many long calls each client may have at a time: sessions, subscriptions. Pure; used from one thread."""
+"""Bounds the concurrent long calls per client: sessions, subscriptions. Pure; used from one thread."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,20 +8,20 @@ from bettong.ingest.refusal import exhausted
 
 
 class ClientShares:
-    """The calls of each client; see `caller` for what a client is."""
+    """The calls of each client; see `caller` for how a client is identified."""
 
     def __init__(self, calls_max: int, *, what: str, setting: str, remedy: str) -> None:
-        """For people: `what` the calls are, the `setting` of `calls_max`, and what a client can do."""
+        """For error messages: `what` the calls are, the `setting` of `calls_max`, and the `remedy` for a client."""
         self._calls_max = calls_max
         self._what = what
         self._setting = setting
         self._remedy = remedy
-        # Only clients that have calls are here.
+        # Only clients that have calls.
         self._calls: Counter[str] = Counter()
 
     @contextmanager
     def share(self, client: str) -> Iterator[None]:
-        """One call of a client. Raises Refusal (RESOURCE_EXHAUSTED) when it has as many as it may."""
+        """Counts a call of a client while the block lasts. Raises Refusal (RESOURCE_EXHAUSTED) at the limit."""
         if self._calls[client] >= self._calls_max:
             raise exhausted(
                 f"{client} has {self._calls_max} {self._what} here, as many as one client may have"

@@ -1,7 +1,7 @@
-"""The connections of this process, beside gRPC: what the system knows of them, and their end.
+"""Inspects and closes this process's connections by their sockets, bypassing gRPC.
 
-grpc.aio ends a call by a status, which waits behind what the client does not read; and it says nothing of a message
-that has come in part. Peers are named as `ServicerContext.peer` does.
+grpc.aio ends a call with a status, which queues behind responses that the client does not read; and it does not report
+partly received messages. Peers have the names of `ServicerContext.peer`.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _DESCRIPTORS = Path("/dev/fd")
-# Linux gives a process no more, unless `fs.nr_open` is raised; elsewhere the limit may be infinite.
+# Linux's maximum per process, unless `fs.nr_open` is raised; elsewhere the limit may be infinite.
 _DESCRIPTORS_MAX = 1 << 20
 _MAPPED = "::ffff:"
 
@@ -27,11 +27,11 @@ _RECEIVED = struct.Struct("=Q")
 _RECEIVED_OFFSET = 128
 
 
-def hang_up(peer: str) -> bool:
-    """Shuts down a peer's connection, with all its calls; whether it was found.
+def close_connection(peer: str) -> bool:
+    """Shuts down a peer's connection, with all its calls; returns whether it was found.
 
-    gRPC notices at once, as if the client had gone: it releases what it held, and the client's calls end with
-    UNAVAILABLE.
+    gRPC notices at once, as if the client had disconnected: it frees the connection's memory, and the client's calls
+    end with UNAVAILABLE.
     """
     found = False
     for name, connection in _connections():
@@ -43,9 +43,9 @@ def hang_up(peer: str) -> bool:
 
 
 def received_bytes() -> dict[str, int]:
-    """How many bytes each peer has sent since it connected. Empty where the system does not count them: not on Linux.
+    """The number of bytes that each peer has sent since it connected. Empty on systems other than Linux.
 
-    Takes some 20 us a connection.
+    Takes some 20 us per connection.
     """
     if not sys.platform.startswith("linux"):
         return {}
@@ -59,31 +59,31 @@ def received_bytes() -> dict[str, int]:
 
 
 def _connections() -> Iterator[tuple[str, socket.socket]]:
-    """Peers and sockets of this process, one after the other."""
+    """Peers and sockets of this process, one at a time: a socket is valid until the next one."""
     for descriptor in _descriptors():
-        # Others open and close theirs meanwhile.
+        # Other threads may close it meanwhile.
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                with _SPARE.of(descriptor) as connection:
+                with _RESERVED.of(descriptor) as connection:
                     if name := _name(connection):
                         yield name, connection
 
 
 def _descriptors() -> Sequence[int]:
-    """Those of this process. None where the system does not list them."""
+    """The descriptors of this process; empty if the system does not list them."""
     try:
         return [int(path.name) for path in _DESCRIPTORS.iterdir()]
     except OSError as error:
         if error.errno != errno.EMFILE:
             return ()
-        # Listing takes a descriptor, and none is free: so all there may be are open.
+        # Listing needs a descriptor and none is free, so all possible descriptors are open.
         return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _DESCRIPTORS_MAX))
 
 
-class _Spare:
-    """A descriptor that stands for another one while that is looked at, which others may close and open meanwhile.
+class _ReservedDescriptor:
+    """A reserved descriptor: a duplicate of the inspected one, which other threads may close and reopen meanwhile.
 
-    It is there from the beginning: a client may open as many connections as the system gives descriptors.
+    It is allocated at the start, because clients may use up all descriptors with connections.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class _Spare:
 
     @contextlib.contextmanager
     def of(self, descriptor: int) -> Iterator[socket.socket]:
-        """The socket of this descriptor. Raises OSError when there is none."""
+        """A duplicate of this descriptor's socket. Raises OSError if the descriptor is closed or no socket."""
         with self._lock:
             os.dup2(descriptor, self._own, inheritable=False)
             try:
@@ -106,11 +106,11 @@ class _Spare:
                 os.dup2(self._nothing, self._own, inheritable=False)
 
 
-_SPARE = _Spare()
+_RESERVED = _ReservedDescriptor()
 
 
 def _name(connection: socket.socket) -> str:
-    """The other end, as gRPC writes it: a client of IPv4 is one, also at a socket of both."""
+    """The peer's name as gRPC writes it: an IPv4 client has its IPv4 address, even on a dual-stack socket."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return ""
     host, port = connection.getpeername()[:2]

@@ -1,4 +1,4 @@
-"""The interceptor that checks, before a call runs and while it lasts, whether its token has the permission."""
+"""The interceptor that checks, before a call runs and while it lasts, whether its token permits it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.edges.grpc_server.wrapper import Behaviour, Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
-# By the full name of a method: the permission that its first message needs. A method that is not named is refused.
+# The permission that a method's first message needs, by the method's full name. Other methods are refused.
 Permissions = Mapping[str, Callable[[Any], Permission]]
 
-# Probes show no token; they only learn whether the service serves.
+# Health probes need no token; they only learn whether the service serves.
 _OPEN = "/grpc.health.v1.Health/"
 
-# How often a call that goes on is checked: so long it may outlive its token.
+# Interval of checks during a call: a call may outlive its token for this long.
 _CHECK_S = 1.0
 
 
 class CallGuard(Wrapper):
     """Refuses calls with UNAUTHENTICATED (no token, an unknown one) or PERMISSION_DENIED (not this stream or sink).
 
-    A call that lasts is ended in the same way within 1 s after its token, or what it may, was taken away.
+    A running call ends with the same status within 1 s after its token or permission was revoked.
     """
 
     def __init__(self, grants: Reloaded[Grants], permissions: Permissions, log: Logger) -> None:
@@ -44,20 +44,20 @@ class CallGuard(Wrapper):
 
     def _guarded(self, behaviour: Behaviour, method: str, streaming: bool) -> Behaviour:  # noqa: FBT001 - gRPC's flag
         async def call(request: Any, context: Context) -> Any:
-            asked = _Call(self._grants, self._permissions.get(method), _bearer(context))
+            authorization = _Authorization(self._grants, self._permissions.get(method), _bearer(context))
             log = self._log.bind(method=method, peer=context.peer())
-            await _end(context, asked.refusal(), log)
-            HOLDER.set(asked.holder_name)
+            await _abort_if_refused(context, authorization.refusal(), log)
+            HOLDER.set(authorization.holder_name)
             if streaming:
-                judged = _first_judged(request, asked, context, log)
+                authorized = _authorize_first(request, authorization, context, log)
             else:
-                asked.read_first(request)
-                await _end(context, asked.refusal(), log)
-                judged = request
-            work = asyncio.ensure_future(behaviour(judged, context))
+                authorization.read_first(request)
+                await _abort_if_refused(context, authorization.refusal(), log)
+                authorized = request
+            work = asyncio.ensure_future(behaviour(authorized, context))
             try:
                 while not (await asyncio.wait((work,), timeout=_CHECK_S))[0]:
-                    await _end(context, asked.refusal(), log)
+                    await _abort_if_refused(context, authorization.refusal(), log)
                 return work.result()
             finally:
                 work.cancel()
@@ -66,8 +66,8 @@ class CallGuard(Wrapper):
         return call
 
 
-class _Call:
-    """One call: its token, that token's holder, and the permission it needs, once its first message is known."""
+class _Authorization:
+    """The authorization of a call: its token, the holder, and the permission that its first message needs."""
 
     def __init__(
         self, grants: Reloaded[Grants], permission_of: Callable[[Any], Permission] | None, token: str | None
@@ -79,22 +79,22 @@ class _Call:
         self._permission: Permission = ListSources()
 
     def read_first(self, message: Any) -> None:
-        """Reads from the first message which permission the call needs."""
+        """Derives the needed permission from the first message."""
         if self._permission_of is not None:
             self._permission = self._permission_of(message)
 
     def refusal(self) -> tuple[grpc.StatusCode, str] | None:
-        """Why the call may not go on, by the grants of now."""
+        """Why the call is not permitted by the current grants; None when it is."""
         holder = self._grants.current().holder(self._token)
         if holder is None:
-            what = "this token is not known here" if self._token else "no token was shown"
+            what = "this token is not known here" if self._token else "no token was sent"
             return grpc.StatusCode.UNAUTHENTICATED, (
                 f"{what}; clients take theirs from BETTONG_CLIENT_TOKEN or BETTONG_CLIENT_TOKEN_FILE, and"
                 " BETTONG_TOKENS here must hold its SHA-256"
             )
         self.holder_name = holder.name
         if self._permission_of is None:
-            return grpc.StatusCode.PERMISSION_DENIED, "no token lets anybody call this method"
+            return grpc.StatusCode.PERMISSION_DENIED, "no token permits this method"
         if not holder.may(self._permission):
             return grpc.StatusCode.PERMISSION_DENIED, (
                 f"token {holder.name!r} may not {self._permission}; add it to the token's write or read in"
@@ -103,24 +103,26 @@ class _Call:
         return None
 
 
-async def _first_judged(
-    requests: AsyncIterator[Any], asked: _Call, context: Context, log: Logger
+async def _authorize_first(
+    requests: AsyncIterator[Any], authorization: _Authorization, context: Context, log: Logger
 ) -> AsyncIterator[Any]:
-    """The requests; the first one is shown to the rule before it is passed on."""
+    """Yields the requests; checks the permission for the first one before."""
     first = True
     async for request in requests:
         if first:
-            asked.read_first(request)
-            await _end(context, asked.refusal(), log)
+            authorization.read_first(request)
+            await _abort_if_refused(context, authorization.refusal(), log)
             first = False
-        # The call may last, and is not to hold it here.
+        # Hold no reference here: the call may last long.
         given = [request]
         del request
         yield given.pop()
 
 
-async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger) -> None:
-    """Ends the call with a refusal, if there is one."""
+async def _abort_if_refused(
+    context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger
+) -> None:
+    """Aborts the call if there is a refusal."""
     if refusal is None:
         return
     code, text = refusal
@@ -130,7 +132,7 @@ async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, lo
 
 
 def _bearer(context: Context) -> str | None:
-    """The token of `authorization: Bearer TOKEN`; None without one, and when there are two."""
+    """The token of `authorization: Bearer TOKEN`; None without one, or with several."""
     metadata = context.invocation_metadata()
     shown = [value for key, value in metadata or () if key == "authorization"]
     if len(shown) != 1:

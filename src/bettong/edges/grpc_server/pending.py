@@ -1,38 +1,38 @@
-"""Requests of calls that take one, from the beginning of the call until they have come whole. Pure; for one thread.
+"""Incomplete requests of unary calls, from the start of the call until the request has arrived. Pure; for one thread.
 
-A request comes whole in a moment, so few are under way at a time, however many calls there are. Whoever sends only a
-part holds a call, of which a server has so many. So the connection that has most of them goes before others wait.
+A request normally arrives at once, so few are incomplete at a time, however many calls there are. A client that sends
+only a part occupies one of the server's calls. So at the limit the connection with most of them is closed.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Half of the calls that a server takes beside those that it counts itself: see `OTHER_CALLS_MAX`.
+# Half of the calls that a server accepts in addition to those that it counts itself: see `OTHER_CALLS_MAX`.
 REQUESTS_MAX = 128
-# The subscribers of one process share a connection, and may all come back at a time.
+# The subscribers of one process share a connection, and may all reconnect at the same time.
 REQUESTS_PER_CONNECTION_MAX = 64
 
-# Calls that a server takes beside its sessions or subscribers: health, requests that are pending, clients that are
-# about to be refused.
+# Calls that a server accepts in addition to its sessions or subscribers: health checks, incomplete requests, clients
+# that are about to be refused.
 OTHER_CALLS_MAX = 2 * REQUESTS_MAX
 
 
 class PendingRequests:
-    """Those of one server, by connection."""
+    """The incomplete requests of one server, by connection."""
 
     def __init__(self) -> None:
-        # The oldest first.
+        # Oldest first.
         self._peers: dict[object, str] = {}
 
     def is_full_for(self, peer: str) -> bool:
-        """Whether a request more of this connection is refused. The first one never is."""
+        """Whether to refuse another request of this connection. The first one is never refused."""
         own = sum(each == peer for each in self._peers.values())
         return own >= REQUESTS_PER_CONNECTION_MAX or (own > 0 and len(self._peers) >= REQUESTS_MAX)
 
     @contextmanager
     def pending(self, peer: str) -> Iterator[None]:
-        """A request of this connection is under way."""
+        """Counts a request of this connection as incomplete while the block lasts."""
         request = object()
         self._peers[request] = peer
         try:
@@ -41,9 +41,9 @@ class PendingRequests:
             self._peers.pop(request, None)
 
     def peer_to_close(self) -> str | None:
-        """The connection that must go while there are too many: that with most requests, of several the oldest one.
+        """The connection to close when there are too many: that with most requests, of several the oldest; else None.
 
-        Its requests do not count any more.
+        Its requests no longer count.
         """
         if len(self._peers) <= REQUESTS_MAX:
             return None

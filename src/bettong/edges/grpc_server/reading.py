@@ -1,14 +1,14 @@
-"""The interceptors that read the request of calls that take one.
+"""The interceptors that read the request of calls with a single request.
 
-gRPC reads it before a call runs: then nobody has asked for a token, and nothing bounds how many there are, what they
-hold and how long they take. So `OneRequest`, the innermost, turns such a method into one whose requests stream, which
-gRPC runs at once, and `Reading`, the outermost, reads the one request when the guard between them has seen the token.
+gRPC reads it before a call runs: before the token is checked, and without a bound on the number, size and duration of
+requests. So `OneRequest`, the innermost interceptor, turns such a method into one with streaming requests, which gRPC
+runs at once, and `Reading`, the outermost, reads the request when the guard between them has checked the token.
 
-A request has as many bytes as its method needs, and nothing here holds it while its call lasts: so much would be held
+A request's size is limited by its method, and nothing here references it while its call lasts: that memory would be
 outside every bound.
 
-Bytes that are no request end a call with INVALID_ARGUMENT. Left to gRPC, they end it with UNKNOWN, which says nothing,
-and a traceback in the service's log.
+Bytes that are no request end a call with INVALID_ARGUMENT. gRPC itself would end it with UNKNOWN, without a reason, and
+with a traceback in the service's log.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from typing import Any, Never, NoReturn, cast
 import grpc
 from google.protobuf.message import DecodeError
 
-from bettong.edges.grpc_server.connections import hang_up
+from bettong.edges.grpc_server.connections import close_connection
 from bettong.edges.grpc_server.pending import REQUESTS_MAX, REQUESTS_PER_CONNECTION_MAX, PendingRequests
 from bettong.edges.grpc_server.receiving import Receiving
 from bettong.edges.grpc_server.wrapper import Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
-# A request comes in one piece, or takes as long as 4 MB on a line of 4 Mbit/s. It is waited for in short parts: what
-# has come while this process stood still is seen in the next one.
+# A request arrives in one piece, or takes about as long as 4 MB at 4 Mbit/s. The wait is split into short parts, so
+# that a request which arrived while this process was suspended is seen in the next part.
 REQUEST_S_MAX = 10
 _PART_S = 1.0
-# Of methods for which nothing else is said: the name of a service, or nothing at all.
+# Default limit for methods: their requests hold the name of a service, or nothing.
 REQUEST_BYTES_MAX = 4096
 
 
 class Reading(Wrapper):
-    """Reads and parses the one request of a call, within bounds. Of a method that takes several, it holds none."""
+    """Reads and parses the request of a call, within bounds. Of streaming requests it keeps none in memory."""
 
     def __init__(self, receiving: Receiving, log: Logger, request_bytes_max: Mapping[str, int]) -> None:
-        """`request_bytes_max`: by the full name of a method, where its request may have more than REQUEST_BYTES_MAX."""
+        """`request_bytes_max`: limits by the full name of a method, other than REQUEST_BYTES_MAX."""
         self._receiving = receiving
         self._bytes_max = request_bytes_max
         self._pending = PendingRequests()
@@ -50,7 +50,7 @@ class Reading(Wrapper):
         """See Wrapper."""
         parse, behaviour = handler.request_deserializer, behaviour_of(handler)
         if not isinstance(parse, _ParseOne):
-            return _keeping_none(handler) if handler.request_streaming else handler
+            return _without_request_iterator(handler) if handler.request_streaming else handler
         log = self._log.bind(method=method)
         bytes_max = self._bytes_max.get(method, REQUEST_BYTES_MAX)
 
@@ -69,28 +69,28 @@ class Reading(Wrapper):
         context: Context,
         log: Logger,
     ) -> AsyncGenerator[Any, None]:
-        """The request, once it has come whole. This generator stays as long as the call, so it gives it away."""
+        """Yields the complete request. Keeps no reference, because this generator lives as long as the call."""
         peer = context.peer()
         if self._pending.is_full_for(peer):
             text = (
-                f"{REQUESTS_PER_CONNECTION_MAX} requests of this connection, or {REQUESTS_MAX} of all, have begun and"
-                " not come whole; send each at once, and call again"
+                f"{REQUESTS_PER_CONNECTION_MAX} requests of this connection, or {REQUESTS_MAX} of all, are"
+                " incomplete; send each request at once, and call again"
             )
             await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, log)
-        parsed = _parsed(await self._whole(requests, peer, log), parse, bytes_max)
+        parsed = _parse(await self._read_bytes(requests, peer, log), parse, bytes_max)
         if isinstance(parsed, _Refused):
             await _refuse(context, parsed.code, parsed.text, log)
         yield parsed.pop()
 
-    async def _whole(self, requests: AsyncIterator[bytes], peer: str, log: Logger) -> bytes | None:
-        """The bytes of the request; None when none came, or not in time: then its connection is closed."""
+    async def _read_bytes(self, requests: AsyncIterator[bytes], peer: str, log: Logger) -> bytes | None:
+        """The bytes of the request; None if none came. When it is not complete in time, closes the connection."""
         reading = asyncio.ensure_future(_first(requests))
         self._receiving.opened(peer)
         try:
             with self._pending.pending(peer):
                 if (other := self._pending.peer_to_close()) is not None:
-                    log.warning("connection closed: too many requests have not come whole", peer=other)
-                    await asyncio.to_thread(hang_up, other)
+                    log.warning("connection closed: too many incomplete requests", peer=other)
+                    await asyncio.to_thread(close_connection, other)
                 for _ in range(int(REQUEST_S_MAX / _PART_S)):
                     if (await asyncio.wait((reading,), timeout=_PART_S))[0]:
                         data = reading.result()
@@ -100,15 +100,13 @@ class Reading(Wrapper):
             self._receiving.closed(peer)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        log.warning(
-            "connection closed: a request has not come whole in time", peer=peer, seconds=REQUEST_S_MAX
-        )
-        await asyncio.to_thread(hang_up, peer)
+        log.warning("connection closed: a request was not complete in time", peer=peer, seconds=REQUEST_S_MAX)
+        await asyncio.to_thread(close_connection, peer)
         return None
 
 
 class OneRequest(Wrapper):
-    """Serves a method that takes one request as one whose requests stream, of which it takes the first."""
+    """Serves a method with one request as a method with streaming requests, of which it reads the first."""
 
     def wrapped(self, handler: Handler, method: str) -> Handler:
         """See Wrapper."""
@@ -125,7 +123,7 @@ class OneRequest(Wrapper):
 
 @dataclass(frozen=True, slots=True)
 class _ParseOne:
-    """What parses the request, as `OneRequest` leaves it for `Reading`: so that knows the methods that take one."""
+    """The parser that `OneRequest` leaves for `Reading`, which recognises methods with one request by it."""
 
     parse: Callable[[bytes], Any] | None
 
@@ -139,11 +137,11 @@ class _Refused:
     text: str
 
 
-def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -> list[Any] | _Refused:
-    """The request alone in a list, from which it can be taken; or why the call is refused."""
+def _parse(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -> list[Any] | _Refused:
+    """The request in a list, so that the caller can drop the reference; or why the call is refused."""
     invalid = grpc.StatusCode.INVALID_ARGUMENT
     if data is None:
-        text = f"the call ended, or took longer than {REQUEST_S_MAX} s, before its request had come whole"
+        text = f"the call ended, or took longer than {REQUEST_S_MAX} s, before its request was complete"
         return _Refused(invalid, text)
     if len(data) > bytes_max:
         text = f"a request of {len(data)} bytes; this method takes at most {bytes_max}, send a shorter one"
@@ -155,8 +153,8 @@ def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -
         return _Refused(invalid, text)
 
 
-def _keeping_none(handler: Handler) -> Handler:
-    """The same, but that what gRPC iterates with is left alone: it holds each request until the next one has come."""
+def _without_request_iterator(handler: Handler) -> Handler:
+    """The same handler, without gRPC's own request iterator, which keeps each request until the next one arrives."""
     behaviour = behaviour_of(handler)
 
     async def requests(context: Context) -> AsyncGenerator[Any, None]:
@@ -171,7 +169,7 @@ def _keeping_none(handler: Handler) -> Handler:
 
 
 async def _first(requests: AsyncIterator[bytes]) -> bytes | None:
-    # What gRPC iterates with: not closed, it holds the message until the garbage collector comes.
+    # Closes gRPC's iterator, which would keep the message until the next garbage collection.
     messages = cast("AsyncGenerator[bytes, None]", aiter(requests))
     async with contextlib.aclosing(messages):
         return await anext(messages, None)

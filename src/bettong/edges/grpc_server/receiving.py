@@ -1,16 +1,16 @@
-"""Bytes of messages before the buffer counts them: those that have come in part, and those that wait for its room.
+"""Bounds the bytes of messages that the buffer does not count yet: partly received ones, and those waiting for room.
 
-gRPC hands over a message when all of it is there. Until then its bytes are held outside every other bound, and a client
-may leave it at that. So they are counted by difference, for each connection:
+gRPC delivers a message when it is complete. Until then its bytes are outside every other bound, and a client may never
+send the rest. So they are estimated, for each connection:
 
-    received by the system  -  delivered to a session, and what that took on the way  =  come in part
+    received by the system  -  delivered to a session, plus protocol overhead  =  partly received
 
-It is an estimate: what a message takes on the way is allowed for generously, and never leaves less than nothing.
+The overhead is estimated generously; the result is never below zero.
 
-The request of a call that takes one counts, too, until it has come whole: see `reading`.
+The request of a call with a single request counts, too, until it is complete: see `reading`.
 
-While a sender's buffer is full, or Redis is away, each session may hold one message that has come whole: a gigabyte
-for 256 of them. Those count for the same bound.
+While a sender's buffer is full, or Redis is unavailable, each session may hold one complete message: a gigabyte for 256
+sessions. These count for the same bound.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-# Beside its bytes a message takes headers of HTTP/2 and TLS, acknowledgements and pings.
+# Overhead of a message: headers of HTTP/2 and TLS, acknowledgements, pings.
 _MESSAGE_BYTES = 128
 _SHARE_IN_TRANSIT = 256
 _POLL_BYTES = 256
@@ -26,7 +26,7 @@ _POLL_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`name`: for people, the setting where it is one."""
+    """A limit. `name`: the setting, if it is one, for error messages."""
 
     bytes_max: int
     name: str
@@ -34,7 +34,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Why a connection is closed: the bytes that are held of it, and the name of the bound that they go beyond."""
+    """Why a connection is closed: the bytes held for it, and the name of the bound that they exceed."""
 
     held: int
     bound: str
@@ -50,18 +50,18 @@ class _Connection:
 
     @property
     def held(self) -> int:
-        """At a poll: `part` may still count what was delivered since the poll began."""
+        """Bytes held. `part` may still include bytes delivered since the last poll began."""
         return max(0, self.part - self.delivered) + self.waiting
 
 
 class Receiving:
-    """The connections that have sessions; those that had some, as long as they last. Used from several threads."""
+    """The connections that have or had sessions, while they are open. Thread-safe."""
 
     def __init__(self, *, of_all: Bound, of_connection: Bound, message_bytes_max: int) -> None:
-        """`message_bytes_max`: of what one session can have sent in part.
+        """`message_bytes_max`: the most that one session can have sent of an incomplete message.
 
-        `of_connection`: but one connection may hold two such messages in any case, so that every message that
-        is allowed passes: one that has just come whole may count as both in part and waiting.
+        `of_connection`: at least two such messages, so that every permitted message passes: one that has just
+        become complete may count both as partly received and as waiting.
         """
         self._names = (of_all.name, of_connection.name)
         self._bytes_max = of_all.bytes_max
@@ -71,22 +71,22 @@ class Receiving:
         self._sessions = 0
         self._wide = 0  # connections whose sessions together could hold too much
         self._lock = threading.Lock()
-        # Set while all sessions together, or those of one connection, could hold too much: time to look.
-        self.crowded = threading.Event()
+        # Set while all sessions together, or those of one connection, could exceed a bound: polling is needed.
+        self.may_exceed_bounds = threading.Event()
 
     def opened(self, peer: str) -> None:
-        """A session has begun on this connection, or a call that takes one request, which has not come whole."""
+        """A session has begun on this connection, or a call whose single request is incomplete."""
         with self._lock:
             self._count(self._connections.setdefault(peer, _Connection()), 1)
 
     def delivered(self, peer: str, size: int) -> None:
-        """A message of a session has come whole."""
+        """A message of a session is complete."""
         with self._lock:
             self._connections[peer].delivered += size + size // _SHARE_IN_TRANSIT + _MESSAGE_BYTES
 
     @contextlib.contextmanager
     def waiting(self, peer: str, size: int) -> Iterator[None]:
-        """A message of a session, delivered, waits for room in the buffer."""
+        """Counts a complete message that waits for room in the buffer, while the block lasts."""
         with self._lock:
             connection = self._connections[peer]
             connection.waiting += size
@@ -97,17 +97,17 @@ class Receiving:
                 connection.waiting -= size
 
     def closed(self, peer: str) -> None:
-        """A session has ended, with what it had sent in part, or that one request has come whole."""
+        """A session has ended, with its incomplete message, or a single request is complete."""
         with self._lock:
             connection = self._connections[peer]
             self._count(connection, -1)
             connection.part = min(connection.part, self._part_max(connection))
 
     def connections_to_close(self, received: Callable[[], Mapping[str, int]]) -> dict[str, Excess]:
-        """The connections to be closed; none while all is within the bounds. Those of which most is held go first.
+        """The connections to close, largest first; none while all is within the bounds.
 
-        `received()`: bytes of each connection since it began. It may take long: what is delivered meanwhile is taken
-        off in the next look, for it may have come after the system was asked.
+        `received()`: bytes of each connection since it began. It may take long: what is delivered meanwhile is
+        subtracted in the next poll, because it may have arrived after the system was asked.
         """
         with self._lock:
             delivered = {peer: each.delivered for peer, each in self._connections.items()}
@@ -121,9 +121,9 @@ class Receiving:
         self._sessions += more
         self._wide += self._is_wide(connection)
         if self._wide or self._sessions * self._message_bytes_max > self._bytes_max:
-            self.crowded.set()
+            self.may_exceed_bounds.set()
         else:
-            self.crowded.clear()
+            self.may_exceed_bounds.clear()
 
     def _part_max(self, connection: _Connection) -> int:
         return connection.sessions * self._message_bytes_max + connection.delivered

@@ -13,10 +13,10 @@ _Signature = tuple[tuple[int, int, int] | None, ...]
 
 
 class Reloaded(Generic[_Content]):
-    """What `read` makes of files, and makes anew once one of them has changed. Safe to ask from several threads.
+    """The result of `read`, which is called again when one of the files has changed. Thread-safe.
 
-    `read` raises SettingsError for files that are wrong. At first that is the caller's; later what was right before
-    stays in force, and the log says so, once a change.
+    `read` raises SettingsError for invalid files. The constructor passes it on; later the previous content stays in
+    use, and each invalid change is logged once.
     """
 
     def __init__(self, paths: Sequence[Path], read: Callable[[], _Content], log: Logger) -> None:
@@ -28,20 +28,20 @@ class Reloaded(Generic[_Content]):
         self._content = read()
 
     def current(self) -> _Content:
-        """The newest content that was right. Looks at the files: a few microseconds unless one has changed."""
+        """The newest valid content. Checks the files, in a few microseconds unless one has changed."""
         with self._lock:
             signature = self._signature()
             if signature != self._seen:
                 self._seen = signature
-                self._renew()
+                self._reload()
             return self._content
 
-    def _renew(self) -> None:
+    def _reload(self) -> None:
         names = [str(path) for path in self._paths]
         try:
             self._content = self._read()
         except SettingsError as error:
-            # A file that is still being written changes once more, and is read again then.
+            # A file that is still being written will change once more, and is then read again.
             self._log.error("changed files are invalid; the previous content stays in use", reason=str(error))
         else:
             self._log.info("files changed and were read again", files=names)
@@ -51,7 +51,7 @@ class Reloaded(Generic[_Content]):
 
 
 def _of_file(path: Path) -> tuple[int, int, int] | None:
-    """Follows links: Kubernetes changes a mounted Secret by turning one."""
+    """Follows links: Kubernetes updates a mounted Secret by replacing one."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""How a server lets calls in: by its settings."""
+"""Builds the security of a server from its settings."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,17 +18,17 @@ from bettong.edges.grpc_server.watching import watch
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 
-# A file of so many bytes holds some thousand tokens.
+# Enough for some thousand tokens.
 _TOKENS_BYTES_MAX = 1024 * 1024
 
-# A session that lasts is cut then, and its client resends what has no receipt; a short call ends before.
+# A session is then disconnected, and its client resends what was not acknowledged; short calls end before.
 _AGE_GRACE_MS = 5_000
 
 
 class ServerSecurity:
-    """Certificates, tokens, age of connections and what has come in part, of one server.
+    """Certificates, tokens, maximum age of connections and bounds on partly received messages, of one server.
 
-    Its interceptors and options belong to the server, then `listen` opens its port, and `watch` runs beside it.
+    Create the server with its interceptors and options, open its port by `listen`, and run `watch` in parallel.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class ServerSecurity:
         log: Logger,
         request_bytes_max: Mapping[str, int] | None = None,
     ) -> None:
-        """Reads the files. Raises SettingsError that lists every fault of them. `request_bytes_max`: see `Reading`."""
+        """Reads the files. Raises SettingsError that lists all their faults. `request_bytes_max`: see `Reading`."""
         self._receiving = receiving
         self._log = log
         reading, one_request = Reading(receiving, log, request_bytes_max or {}), OneRequest()
-        # The first one is the outermost.
+        # The first is the outermost.
         self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = (reading, one_request)
         self._probe_interceptors = self.interceptors
         self.options: tuple[tuple[str, int], ...] = ()
@@ -73,7 +73,7 @@ class ServerSecurity:
             raise SettingsError("; ".join(faults))
 
     async def answer_probes(self, add_health: Callable[[grpc.aio.Server], None]) -> None:
-        """Serves health at BETTONG_HEALTH_LISTEN, if there is one, until `close`. Raises SettingsError."""
+        """Serves health checks at BETTONG_HEALTH_LISTEN, if it is set, until `close`. Raises SettingsError."""
         if self._health_listen is None:
             return
         server = grpc.aio.server(
@@ -97,28 +97,28 @@ class ServerSecurity:
         self._probed = server
 
     async def watch(self) -> None:
-        """Closes connections of which too much is held that has come in part, until it is cancelled."""
+        """Closes connections with too many bytes of partly received messages, until it is cancelled."""
         await watch(self._receiving, self._log)
 
     async def close(self) -> None:
-        """Answers probes no more. Harmless when there were none."""
+        """Stops answering probes, if `answer_probes` has started to."""
         if self._probed is not None:
             await self._probed.stop(None)
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
-        """Has the server listen at host:port; returns the port. Raises RuntimeError, as gRPC does."""
+        """Makes the server listen at host:port; returns the port. Raises RuntimeError, as gRPC does."""
         if self._certificate is None:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, self._certificate.credentials())
 
     def metrics(self) -> dict[str, str | int | float]:
-        """For the live record: when its certificate ends, if there is one. From any thread."""
+        """For the live record: when the certificate expires, if there is one. From any thread."""
         end_s = self._certificate.end_s() if self._certificate is not None else None
         return {} if end_s is None else {metrics.CERTIFICATE_END.name: end_s}
 
 
 def read_tokens(path: Path) -> Grants:
-    """The grants of a file of tokens. Raises SettingsError that names the file and every fault, and quotes no token."""
+    """Reads a token file. Raises SettingsError that names the file and every fault, and quotes no token."""
     try:
         content = path.read_bytes()
         if len(content) > _TOKENS_BYTES_MAX:

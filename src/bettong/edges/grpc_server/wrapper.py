@@ -1,4 +1,4 @@
-"""What interceptors here share: each puts a behaviour of its own around that of a method."""
+"""Base of the interceptors, each of which wraps the behaviour of methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Behaviour = Callable[[Any, Context], Awaitable[Any]]
 
 
 class Wrapper(grpc.aio.ServerInterceptor, ABC):
-    """An interceptor that serves `wrapped` in place of each method that there is."""
+    """An interceptor that serves `wrapped` instead of each existing method."""
 
     async def intercept_service(
         self,
@@ -27,11 +27,11 @@ class Wrapper(grpc.aio.ServerInterceptor, ABC):
 
     @abstractmethod
     def wrapped(self, handler: Handler, method: str) -> Handler:
-        """What serves the method of that full name; the handler itself when there is nothing to add."""
+        """The handler to serve for the method of that full name; may be `handler` itself."""
 
 
 def behaviour_of(handler: Handler) -> Behaviour:
-    """What the method does, of whichever kind it is."""
+    """The behaviour of a handler, whichever its kind."""
     found: Behaviour = _KINDS[handler.request_streaming, handler.response_streaming][1](handler)
     return found
 
@@ -43,9 +43,9 @@ def handler_like(
     *,
     request_streaming: bool | None = None,
 ) -> Handler:
-    """A handler of the same kind with that behaviour, which gets what `parse` makes of a request; None: its bytes.
+    """A handler of the same kind with that behaviour. `parse` decodes requests; None: it gets their bytes.
 
-    `request_streaming`: of another kind in this.
+    `request_streaming` overrides whether requests stream.
     """
     streaming = handler.request_streaming if request_streaming is None else request_streaming
     make = _KINDS[streaming, handler.response_streaming][0]
@@ -53,7 +53,7 @@ def handler_like(
     return made
 
 
-# By whether requests and responses stream: what makes a handler, and what it holds.
+# By whether requests and responses stream: the constructor of a handler, and the accessor of its behaviour.
 _KINDS: dict[tuple[bool, bool], tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     (False, False): (grpc.unary_unary_rpc_method_handler, lambda handler: handler.unary_unary),
     (False, True): (grpc.unary_stream_rpc_method_handler, lambda handler: handler.unary_stream),

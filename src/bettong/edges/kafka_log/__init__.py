@@ -1,17 +1,17 @@
-"""The log, that is Kafka: the only package that imports its clients, with `external_kafka`.
+"""The log in Kafka: the only package that imports Kafka's clients, apart from `external_kafka`.
 
-| name                | what it is for                                                        |
+| name                | purpose                                                               |
 | ------------------- | --------------------------------------------------------------------- |
-| `LogAdmin`          | wait for the broker, create and check topics, ask where logs begin and end |
+| `LogAdmin`          | wait for the broker, create and check topics, read first and end offsets |
 | `LogWriter`         | append values to partitions, durably, in order, without duplicates    |
-| `LogReader`         | read partitions from given offsets, never past a missing record                 |
-| `RECORD_BYTES`      | what a value that is appended counts for beside its bytes             |
-| `Record`            | one value and where it stands                                         |
+| `LogReader`         | read partitions from given offsets, never past a missing record       |
+| `RECORD_BYTES`      | buffer space that a value takes in addition to its bytes              |
+| `Record`            | one value with its topic, partition and offset                        |
 | `TIMES_HEADER`, `TRACE_HEADER` | the headers of a record that hold its `times` and `traceparent` |
-| `python_options`    | how it is spoken to, for other clients of kafka-python                |
+| `python_options`    | connection options for other clients of kafka-python                  |
 
-Kafka's own errors and types stay inside: whatever goes wrong is a `LogError`, `LogUnavailableError` when no broker
-answers (try again), `LogTruncatedError` when records are missing (stop). Every wait is bounded.
+Kafka's errors and types stay inside: every failure is a `LogError`, a `LogUnavailableError` when no broker answers (try
+again), a `LogTruncatedError` when records are missing (stop). Every wait is bounded.
 """
 
 from bettong.edges.kafka_log.admin import LogAdmin

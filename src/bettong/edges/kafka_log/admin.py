@@ -1,4 +1,4 @@
-"""Topics: waiting for the broker that holds them, creating and checking them, and where their logs begin and end."""
+"""Administers topics: waits for the broker, creates and checks topics, and reads their first and end offsets."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -19,24 +19,24 @@ from kafka.errors import (
 from bettong.backoff import attempts
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log.connecting import connect, may_pass, translated
+from bettong.edges.kafka_log.connecting import connect, is_transient, map_kafka_python_error
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 
 _ANSWER_WAIT_S_MAX = 10.0
 
-# One attempt of `wait`: short, so that people see it soon; a healthy broker answers in milliseconds.
+# One attempt of `wait`: short, so that the wait is reported soon; a healthy broker answers in milliseconds.
 _ATTEMPT_MS = 1_000
 
 _TOPIC_LIMIT = "max.message.bytes"
 
-# Nothing expires: a fold may go back to offset 0. Operators bound the size of a topic.
+# Nothing expires, because a replay may start at offset 0. Operators bound the size of a topic.
 _RETENTION = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
-    # The broker's own time: by default it refuses records of a sender whose clock is an hour ahead of its own.
+    # Not the sender's time: by default the broker refuses records of a sender whose clock is an hour ahead.
     "message.timestamp.type": "LogAppendTime",
 }
 
@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 
 class LogAdmin(Closing):
-    """Questions to and orders for the broker. Connects at the first one; use it from one thread.
+    """Admin requests to the broker. Connects at the first one; use it from one thread.
 
     Every method raises LogUnavailableError when no broker answers in time, and LogError when it refuses.
     """
@@ -56,11 +56,11 @@ class LogAdmin(Closing):
         answer_wait_s_max: float = _ANSWER_WAIT_S_MAX,
         topics_known_s: float = 0.0,
     ) -> None:
-        """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
+        """`where`: host:port[,host:port], or a connection with security settings. Does not connect yet.
 
-        `answer_wait_s_max`: less for a caller that only shows, and says that Kafka is away when it does not answer.
-        `topics_known_s`: for so long it does not ask again which partitions topics have, before it asks for offsets;
-        for a caller that asks all the time. When a question fails, or is about other topics, it asks.
+        `answer_wait_s_max`: shorter for a caller that only displays state, and reports Kafka as unavailable.
+        `topics_known_s`: for how long to cache the partitions of topics between requests for offsets, for a caller
+        that asks often. A failed request, or one for other topics, discards the cache.
         """
         self._connection = KafkaConnection.of(where)
         self._answer_wait_s_max = answer_wait_s_max
@@ -73,7 +73,7 @@ class LogAdmin(Closing):
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
         """Returns as soon as a broker answers.
 
-        `on_wait` gets, after each attempt that failed, what is being waited for, in a line for people.
+        `on_wait` gets a line for people after each failed attempt.
         Raises LogUnavailableError when none answered for `deadline_s`.
         """
 
@@ -81,7 +81,7 @@ class LogAdmin(Closing):
             on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt}")
 
         def ask() -> None:
-            self._connected(_ATTEMPT_MS)
+            self._connect(_ATTEMPT_MS)
             self._ask("asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000)
 
         attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=report_wait)(ask)
@@ -91,8 +91,8 @@ class LogAdmin(Closing):
     ) -> tuple[str, ...]:
         """Creates the topics that do not exist yet and returns their names, once every partition has a leader.
 
-        Topics take frames with a body of `frame_bytes_max` and keep them for good. Existing topics are left as
-        they are: `check_topics` looks at those. Two processes may call this at the same time.
+        Topics accept frames with a body of `frame_bytes_max`, and keep them forever. Existing topics are left as
+        they are: see `check_topics`. Two processes may call this at the same time.
         """
         configs = {_TOPIC_LIMIT: str(batch_bytes_max(frame_bytes_max)), **_RETENTION}
         wanted = {
@@ -109,7 +109,7 @@ class LogAdmin(Closing):
             if error is NoError:
                 created.append(topic["name"])
             elif error is not TopicAlreadyExistsError:
-                raise translated(
+                raise map_kafka_python_error(
                     error(topic["error_message"]), f"creating topic {topic['name']}", self._bootstrap
                 )
         wait_ms = int(_ANSWER_WAIT_S_MAX * 1000)
@@ -119,10 +119,10 @@ class LogAdmin(Closing):
     def check_topics(
         self, names: Iterable[str], *, partitions: int, frame_bytes_max: int, or_more: bool = False
     ) -> None:
-        """Raises LogError unless every topic exists, with so many partitions and room for such frames.
+        """Raises LogError unless every topic exists, with this number of partitions, and accepts frames of this size.
 
-        `or_more`: of an application that was repartitioned, some may be out of use. The text names topic, found,
-        expected and remedy, for all topics at once.
+        `or_more`: allow more partitions: a repartitioned application may not use them all. The error names topic,
+        found, expected and remedy, for all topics at once.
         """
         found = self._partitions(names, may_be_missing=True)
         limits = self._limits([name for name, numbers in found.items() if numbers])
@@ -146,20 +146,20 @@ class LogAdmin(Closing):
             raise LogError("; ".join(faults))
 
     def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
-        """How many partitions each topic has; 0 for one that does not exist."""
+        """The number of partitions of each topic; 0 for one that does not exist."""
         found = self._partitions(names, may_be_missing=True)
         return {name: len(numbers) for name, numbers in found.items()}
 
     def copies(self, topic: str) -> int:
-        """How many copies Kafka keeps of each partition of a topic, at least. LogError for an unknown one."""
+        """The smallest replication factor of a topic's partitions. Raises LogError for an unknown topic."""
         partitions = self._descriptions([topic], may_be_missing=False)[topic]["partitions"]
         return min(len(each["replica_nodes"]) for each in partitions)
 
     def add_partitions(self, names: Iterable[str], partitions: int, *, only_check: bool = False) -> None:
-        """Gives topics that have fewer so many partitions, and returns once each has a leader.
+        """Increases topics to this number of partitions, and returns once each has a leader.
 
-        Kafka never takes any away. `only_check`: asks whether the broker would do it, which changes nothing. Raises
-        LogError for unknown topics, and where the broker refuses.
+        Kafka never removes partitions. `only_check`: asks whether the broker would do it, without a change. Raises
+        LogError for unknown topics, and when the broker refuses.
         """
         found = self._partitions(names, may_be_missing=False)
         fewer = {name: partitions for name, numbers in found.items() if len(numbers) < partitions}
@@ -171,7 +171,7 @@ class LogAdmin(Closing):
             lambda client: client.create_partitions(fewer, validate_only=only_check, raise_errors=False),
         )
         for result in answer.results:
-            # Of an order that was given twice, the first one may have been carried out.
+            # If the request was retried, the first attempt may have succeeded.
             error = for_code(result.error_code)
             if error is TopicAuthorizationFailedError:
                 raise LogError(
@@ -179,22 +179,24 @@ class LogAdmin(Closing):
                     " `Alter` on the application's topics"
                 )
             if error is not NoError and self.partition_counts([result.name])[result.name] < partitions:
-                raise translated(error(result.error_message), f"{doing}: {result.name}", self._bootstrap)
+                raise map_kafka_python_error(
+                    error(result.error_message), f"{doing}: {result.name}", self._bootstrap
+                )
         if not only_check:
             self._await_partitions(fewer, partitions)
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """For each topic its id, which one of the same name that was deleted had not. LogError for unknown topics."""
+        """The id of each topic: a topic that is deleted and recreated gets a new one. LogError for unknown topics."""
         found = self._descriptions(topics, may_be_missing=False)
         return {name: str(topic["topic_id"]) for name, topic in found.items() if topic is not None}
 
     def topics(self, prefix: str) -> list[str]:
-        """The topics whose names begin so."""
+        """The topics whose names begin with `prefix`."""
         found = self._ask("asking for all topics", lambda client: client.list_topics())
         return sorted(name for name in found if name.startswith(prefix))
 
     def ends(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """For each (topic, partition) the offset that its next record will have. LogError for unknown topics."""
+        """For each (topic, partition) its end: the offset of its next record. LogError for unknown topics."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def beginnings(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
@@ -202,7 +204,7 @@ class LogAdmin(Closing):
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def close(self) -> None:
-        """Closes the connection. The next question opens another."""
+        """Closes the connection. The next request opens another."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -232,7 +234,7 @@ class LogAdmin(Closing):
         return self._known
 
     def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:
-        """The partitions of each topic; none for a missing one, unless that is an error."""
+        """The partitions of each topic; empty for a missing topic, which is an error unless `may_be_missing`."""
         found = self._descriptions(topics, may_be_missing=may_be_missing)
         return {
             name: sorted(each["partition_index"] for each in topic["partitions"]) if topic is not None else []
@@ -240,7 +242,7 @@ class LogAdmin(Closing):
         }
 
     def _await_partitions(self, topics: Iterable[str], partitions: int) -> None:
-        """Brokers hear of new partitions one by one; where one ends can be said once it has a leader."""
+        """Waits until every broker knows the new partitions, and each has a leader, so that its end can be read."""
 
         def ask() -> None:
             for name, count in self.partition_counts(topics).items():
@@ -254,7 +256,7 @@ class LogAdmin(Closing):
         attempts(_ANSWER_WAIT_S_MAX, lambda error: isinstance(error, LogError), first_s=0.05, max_s=0.5)(ask)
 
     def _descriptions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, Any]:
-        """What the broker says of each topic; None for a missing one, unless that is an error."""
+        """The broker's description of each topic; None for a missing one, which is an error unless `may_be_missing`."""
         names = list(dict.fromkeys(topics))
         if not names:
             return {}
@@ -264,7 +266,7 @@ class LogAdmin(Closing):
             error = for_code(topic["error_code"])
             missing = error is UnknownTopicOrPartitionError
             if error is not NoError and not (missing and may_be_missing):
-                raise translated(error(), f"asking for topic {topic['name']}", self._bootstrap)
+                raise map_kafka_python_error(error(), f"asking for topic {topic['name']}", self._bootstrap)
             if not missing:
                 found[topic["name"]] = topic
         return found
@@ -279,7 +281,7 @@ class LogAdmin(Closing):
         )
         return {name: int(answer["topic"][name][_TOPIC_LIMIT]["value"]) for name in topics}
 
-    def _connected(self, wait_ms_max: int) -> Any:
+    def _connect(self, wait_ms_max: int) -> Any:
         if self._client is None:
             self._client = connect(
                 self._connection,
@@ -291,13 +293,13 @@ class LogAdmin(Closing):
     def _ask(
         self, doing: str, question: Callable[[Any], _Answer], wait_s_max: float | None = None
     ) -> _Answer:
-        """The answer to a question that may be asked twice; asked again while no broker answers."""
+        """The answer to an idempotent request, which is retried while no broker answers."""
         wait_s_max = self._answer_wait_s_max if wait_s_max is None else wait_s_max
         repeated = attempts(wait_s_max, _may_be_repeated, max_s=0.5)
         try:
-            return repeated(lambda: question(self._connected(int(wait_s_max * 1000))))
+            return repeated(lambda: question(self._connect(int(wait_s_max * 1000))))
         except KafkaError as error:
-            raise translated(error, doing, self._bootstrap) from None
+            raise map_kafka_python_error(error, doing, self._bootstrap) from None
 
 
 def _is_unavailable(error: BaseException) -> bool:
@@ -305,4 +307,4 @@ def _is_unavailable(error: BaseException) -> bool:
 
 
 def _may_be_repeated(error: BaseException) -> bool:
-    return may_pass(error) and not isinstance(error, UnknownTopicOrPartitionError)
+    return is_transient(error) and not isinstance(error, UnknownTopicOrPartitionError)

@@ -1,4 +1,4 @@
-"""kafka-python's client for topics, and its errors as ours."""
+"""Connects kafka-python's admin client, and maps its errors."""
 
 from kafka import KafkaAdminClient
 from kafka.errors import (
@@ -13,12 +13,12 @@ from kafka.net.compat import KafkaNetClient
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
-from bettong.edges.kafka_log.secured import python_options, settings_fault, why_not
+from bettong.edges.kafka_log.secured import diagnose_refusal, python_options, settings_error
 from bettong.errors import LogError
 
 CONNECT_WAIT_MS_MAX = 10_000
 
-# A broker that answers nothing for this long is given up and connected to again. Below the time that people wait.
+# A broker that does not answer for this long is reconnected to. Shorter than people's patience.
 REQUEST_WAIT_MS_MAX = 5_000
 
 # kafka-python waits up to 30 s between two attempts to connect; a broker restarts in 4 s.
@@ -28,10 +28,10 @@ _RECONNECT_WAIT_MS_MAX = 500
 def connect(
     connection: KafkaConnection, *, wait_ms_max: int, request_wait_ms_max: int = REQUEST_WAIT_MS_MAX
 ) -> KafkaAdminClient:
-    """A connected client, which gives up a request after `request_wait_ms_max`, or `REQUEST_WAIT_MS_MAX`.
+    """A connected client; its requests time out after `request_wait_ms_max`, at most `REQUEST_WAIT_MS_MAX`.
 
-    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then; LogError
-    when it refuses the password, SettingsError when that cannot be read.
+    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and then leaks no thread; LogError when
+    it refuses the password, SettingsError when the password file cannot be read.
     """
     networks: list[KafkaNetClient] = []
 
@@ -54,27 +54,28 @@ def connect(
         for each in networks:
             each.close()
         raise (
-            why_not(connection) or translated(error, "connecting", connection.bootstrap, connection)
+            diagnose_refusal(connection)
+            or map_kafka_python_error(error, "connecting", connection.bootstrap, connection)
         ) from None
     except OSError as error:
-        raise settings_fault(error.strerror or str(error), connection) from None
+        raise settings_error(error.strerror or str(error), connection) from None
 
 
-def translated(
+def map_kafka_python_error(
     error: BaseException, doing: str, bootstrap: str, connection: KafkaConnection | None = None
 ) -> LogError:
-    """Kafka's error as ours: `doing` says what failed, and to which topic; `connection`: of Bettong's own Kafka."""
-    spoken = f"; BETTONG_KAFKA_SECURITY is {connection.security}" if connection is not None else ""
+    """Maps Kafka's error. `doing` names the operation and its topic; `connection`: for Bettong's own Kafka."""
+    security = f"; BETTONG_KAFKA_SECURITY is {connection.security}" if connection is not None else ""
     return log_error(
         doing,
         bootstrap,
-        (str(error) or type(error).__name__) + spoken,
+        (str(error) or type(error).__name__) + security,
         is_missing=isinstance(error, UnknownTopicOrPartitionError),
         is_too_large=isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError),
-        may_pass=may_pass(error),
+        is_transient=is_transient(error),
     )
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether the same question may be answered later. kafka-python asks broker -1 for a partition without a leader."""
+def is_transient(error: BaseException) -> bool:
+    """Whether a retry may succeed. For a partition without a leader kafka-python asks broker -1 (UnknownBrokerId)."""
     return isinstance(error, RetriableError | UnknownBrokerIdError)

@@ -1,4 +1,4 @@
-"""What is wrong with Kafka, as our errors: in the same words, whichever of its clients found out."""
+"""Our errors for failures of Kafka, with the same texts for both client libraries."""
 
 from bettong.config.endpoints import servers
 from bettong.errors import LogError, LogUnavailableError
@@ -13,16 +13,16 @@ def bootstrap_servers(bootstrap: str) -> str:
 
 
 def log_error(
-    doing: str, bootstrap: str, reason: str, *, is_missing: bool, is_too_large: bool, may_pass: bool
+    doing: str, bootstrap: str, reason: str, *, is_missing: bool, is_too_large: bool, is_transient: bool
 ) -> LogError:
-    """The error for people: `doing` says what failed, and to which topic; `reason` is Kafka's own text."""
+    """The error to raise. `doing` names the operation and its topic; `reason` is Kafka's own text."""
     if is_missing:
         return LogError(
             f"{doing}: the topic or partition does not exist at {bootstrap}; create the topics first"
         )
     if is_too_large:
         return LogError(f"{doing}: larger than the topic takes; raise its max.message.bytes ({reason})")
-    if may_pass:
+    if is_transient:
         return LogUnavailableError(
             f"{doing}: no answer from Kafka at {bootstrap}; is it running and reachable? ({reason})"
         )

@@ -1,4 +1,4 @@
-"""How many records a consumer has fetched that nobody has polled: by librdkafka's statistics (its STATISTICS.md)."""
+"""The number of records that a consumer has fetched but not polled, by librdkafka's statistics (STATISTICS.md)."""
 
 import json
 
@@ -8,7 +8,7 @@ _INTERVAL_MS = 1000
 
 
 class FetchedAhead:
-    """The newest statistics of one consumer, which come while it is polled. Used from the thread that polls."""
+    """The newest statistics of one consumer, which arrive during polls. Used from the thread that polls."""
 
     def __init__(self) -> None:
         self._statistics = ""
@@ -16,22 +16,22 @@ class FetchedAhead:
 
     @property
     def options(self) -> dict[str, object]:
-        """Of the consumer. Without them nothing is known."""
+        """Options for the consumer. Without them `of` returns None."""
         return {"statistics.interval.ms": _INTERVAL_MS, "stats_cb": self._keep}
 
     def of(self, partition: TopicPartition) -> int | None:
-        """Of a partition; None while not known."""
+        """Records of a partition fetched but not polled; None while unknown."""
         if self._statistics:
             self._ahead, self._statistics = _ahead_in(self._statistics), ""
         return self._ahead.get(partition)
 
     def _keep(self, statistics: str) -> None:
-        """Read when somebody asks."""
+        """Stores the statistics; they are parsed on demand."""
         self._statistics = statistics
 
 
 def _ahead_in(statistics: str) -> dict[TopicPartition, int]:
-    """Of each partition: what is fetched next, less what is polled next. An offset below 0 is not known yet."""
+    """For each partition the next offset to fetch minus the next one to poll. Negative offsets are unknown."""
     return {
         TopicPartition(topic, int(number)): found["next_offset"] - found["app_offset"]
         for topic, each in json.loads(statistics)["topics"].items()

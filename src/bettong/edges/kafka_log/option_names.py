@@ -1,6 +1,6 @@
-"""Options of kafka-python as those of librdkafka. Pure.
+"""Translates options of kafka-python to those of librdkafka. Pure.
 
-Most names differ by dots for underscores alone. Source of both: kafka-python's `DEFAULT_CONFIG` of its clients, and
+Most names differ only in dots for underscores. Sources: `DEFAULT_CONFIG` of kafka-python's clients, and
 https://docs.confluent.io/platform/current/clients/librdkafka/html/md_CONFIGURATION.html
 """
 
@@ -42,16 +42,16 @@ _SAME = {
     "security_protocol",
 }
 _HOST_NAMES = "ssl_check_hostname"
-_SERVERS = "bootstrap_servers"  # each client gets them by itself
+_SERVERS = "bootstrap_servers"  # passed to each client separately
 
 
-def without_counterpart(options: Options) -> list[str]:
-    """Those that say nothing to librdkafka, sorted."""
+def unsupported_by_librdkafka(options: Options) -> list[str]:
+    """The options that librdkafka does not have, sorted."""
     return sorted(options.keys() - _NAMES.keys() - _SAME - {_HOST_NAMES, _SERVERS})
 
 
-def of_librdkafka(options: Options) -> dict[str, object]:
-    """Those that have a counterpart, without the servers."""
+def to_librdkafka(options: Options) -> dict[str, object]:
+    """The options translated for librdkafka, without the servers and those that it does not have."""
     found: dict[str, object] = {}
     for name, value in options.items():
         if name == _HOST_NAMES:

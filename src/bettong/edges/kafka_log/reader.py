@@ -11,24 +11,31 @@ from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.fetched_ahead import FetchedAhead
-from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
+from bettong.edges.kafka_log.librdkafka import (
+    ALONE,
+    connect,
+    is_out_of_range,
+    map_librdkafka_error,
+    polled,
+    topics_at,
+)
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 
-# One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
+# Partitions share a fetch: a single one may fill it, and each gets at least this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
 
 _FETCH_WAIT_MS_MAX = 500
 
-# A lost connection is spoken of when it was not there again for this long, and again every so often.
-_ABSENCE_S = 1.0
-_ABSENCE_AGAIN_S = 5.0
+# A lost connection is reported when it is not back after this long, and then at intervals.
+_OUTAGE_S = 1.0
+_OUTAGE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
-# The broker reports partitions whose next offset is out of range one by one: after the first, the reader waits this
-# long for the others. An error's text has room for so many.
+# Partitions whose next offset is out of range are reported one by one: after the first, the reader waits this long
+# for the others, so that the error names them all, up to a maximum.
 _OUT_OF_RANGE_GATHER_S = 0.2
 _OUT_OF_RANGE_NAMED_MAX = 20
 
@@ -38,7 +45,7 @@ _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID
 class LogReader(Closing):
     """Reads partitions in order, each from its own offset, and never past a missing record. Use it from one thread.
 
-    Reads ahead `fetch_bytes_max`, one frame at the least, and takes two to three times that of memory.
+    Reads ahead up to `fetch_bytes_max`, at least one frame, and takes two to three times that in memory.
     """
 
     def __init__(
@@ -52,14 +59,14 @@ class LogReader(Closing):
         counts_ahead: bool = False,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
-        """Connects. `starts`: the first offset to read of each (topic, partition); more may be added.
+        """Connects. `starts`: the first offset to read of each (topic, partition); more may be added later.
 
-        `fetch_wait_ms`: how long the broker holds a question that it has no records for. A partition that is added
-        waits for the end of the question under way. `counts_ahead`: see `read_ahead`.
+        `fetch_wait_ms`: how long the broker holds a fetch for which it has no records. An added partition waits
+        until the current fetch ends. `counts_ahead`: see `read_ahead`.
 
-        `on_wait` gets a line for people when the broker cannot be reached, and every few seconds
-        while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
-        or partition that does not exist.
+        `on_wait` gets a line for people when the broker cannot be reached, and then every few seconds. Raises
+        LogUnavailableError when no broker answers within 10 s, LogError for a topic or partition that does not
+        exist.
         """
         connection = KafkaConnection.of(where)
         self._bootstrap = connection.bootstrap
@@ -76,11 +83,11 @@ class LogReader(Closing):
             {
                 **ALONE,
                 "client.id": "bettong-reader",
-                "group.id": "bettong-reader",  # must be there, and is not joined
-                # What an aborted transaction leaves is missing records, an error here.
+                "group.id": "bettong-reader",  # required, but not joined
+                # An aborted transaction leaves missing records, which are an error here.
                 "isolation.level": "read_uncommitted",
                 "check.crcs": True,
-                # A batch that is larger comes all the same, alone (KIP-74): one with refused messages may be.
+                # A larger batch is still delivered, alone (KIP-74): one with refused messages may be larger.
                 "fetch.max.bytes": max(fetch_bytes_max, frame_bytes_max),
                 "max.partition.fetch.bytes": partition_bytes,
                 "receive.message.max.bytes": fetch_bytes_max
@@ -90,7 +97,7 @@ class LogReader(Closing):
                 "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
-                "error_cb": self._suspect,
+                "error_cb": self._note_lost_connection,
                 **(self._fetched_ahead.options if counts_ahead else {}),
             },
         )
@@ -103,23 +110,23 @@ class LogReader(Closing):
             raise
 
     def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
-        """The next records, in order for each partition; [] when none came within `timeout_ms`.
+        """The next records, in order within each partition; [] when none arrived within `timeout_ms`.
 
-        While the broker cannot be reached it returns [] and goes on by itself when the broker is back.
-        Raises LogTruncatedError when a partition's next record is not in the log any more, or when
-        the log ends before it (a log that was lost); LogError for damaged records.
+        While the broker cannot be reached it returns [], and resumes by itself when the broker is back.
+        Raises LogTruncatedError when a partition's next record is no longer in the log, or the log ends before it
+        (the log was lost); LogError for damaged records.
         """
         if self._out_of_range and time.monotonic() >= self._out_of_range_due_s:
             raise self._truncated_error()
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
-            raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
+            raise map_librdkafka_error(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
         for each in found:
             key = topic, partition = TopicPartition(each.topic(), each.partition())
             if (event := each.error()) is not None:
-                self._take_note(key, event)
+                self._handle_event(key, event)
                 continue
             if (expected := self._next.get(key)) is None:
                 continue  # removed since it was fetched
@@ -128,50 +135,50 @@ class LogReader(Closing):
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
-            records.append(Record(topic, partition, expected, each.value() or b"", *_beside(each)))
+            records.append(Record(topic, partition, expected, each.value() or b"", *_headers_of(each)))
             self._next[key] = expected + 1
-        self._notice_absence(came=bool(records))
+        self._check_connection(has_records=bool(records))
         return records
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Goes on with `offset` in that partition. LogError when the partition is not one of this reader."""
+        """Continues at `offset` in that partition. Raises LogError for a partition that this reader does not read."""
         if partition not in self._next:
             raise LogError(f"{partition}: this reader reads only {self._names()}")
         self.remove(partition)
         self.add(partition, offset)
 
     def look_up(self, topics: Iterable[str]) -> None:
-        """Asks for topics whose partitions will be added, so that `add` need not. Never complains of missing ones."""
+        """Looks up topics in advance, so that a later `add` does not have to. Ignores missing topics."""
         for topic in topics:
             self._partitions_of(topic)
 
     def add(self, partition: TopicPartition, offset: int) -> None:
-        """Reads one more partition, from `offset`. Others go on. LogError when it does not exist."""
+        """Adds a partition, from `offset`, without interrupting others. Raises LogError when it does not exist."""
         self._check_exist({partition})
         self._next[partition] = offset
         self._consumer.incremental_assign([Position(*partition, offset)])
 
     def remove(self, partition: TopicPartition) -> None:
-        """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
+        """Stops reading a partition and drops what was read ahead of it, without interrupting others."""
         del self._next[partition]
         self._consumer.incremental_unassign([Position(*partition)])
         self._out_of_range.pop(partition, None)
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
+        """Records from the next offset to the log's end, by the broker's last answer; None before the first one."""
         known = self._consumer.get_watermark_offsets(Position(*partition), cached=True)
         return max(0, known[1] - self._next[partition]) if known and known[1] >= 0 else None
 
     def read_ahead(self, partition: TopicPartition) -> int | None:
-        """Records that were fetched and not polled yet, a second before the last poll or later; None while not known.
+        """Records fetched but not polled, as of at most a second before the last poll; None while unknown.
 
-        From the thread that polls. Counted for a reader with `counts_ahead` alone.
+        Call it from the thread that polls. Known only with `counts_ahead`.
         """
         return self._fetched_ahead.of(partition) if partition in self._next else None
 
     @property
     def is_suspect(self) -> bool:
-        """Whether a connection was lost and the broker has not answered since: it may be away. Does not block."""
+        """Whether a connection was lost and the broker has not answered since. Does not block."""
         return self._is_suspect
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -182,19 +189,19 @@ class LogReader(Closing):
         """Closes the connection. Never raises."""
         self._consumer.close()
 
-    def _take_note(self, partition: TopicPartition, error: KafkaError) -> None:
-        if is_outside(error):
+    def _handle_event(self, partition: TopicPartition, error: KafkaError) -> None:
+        if is_out_of_range(error):
             if partition in self._next:
                 if not self._out_of_range:
                     self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
                 self._out_of_range[partition] = error  # reported once: kept until the partition is removed
         elif error.code() in _DAMAGED:
-            raise fault(error, f"reading {self._names()}", self._bootstrap)
+            raise map_librdkafka_error(error, f"reading {self._names()}", self._bootstrap)
         else:
-            self._suspect(error)
+            self._note_lost_connection(error)
 
-    def _suspect(self, _error: KafkaError) -> None:
-        """It says that a connection is lost, never that it is there again."""
+    def _note_lost_connection(self, _error: KafkaError) -> None:
+        """Notes a lost connection. librdkafka never reports that one is back."""
         self._is_suspect = True
 
     def _check_exist(self, partitions: set[TopicPartition]) -> None:
@@ -212,7 +219,7 @@ class LogReader(Closing):
         return self._partitions.get(topic, 0)
 
     def _truncated_error(self) -> LogTruncatedError:
-        """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
+        """The error for all partitions that are out of range. Asks for bounds until the broker does not answer."""
         missing, answers = [], True
         for id_, error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
             known = self._bounds(id_) if answers else None
@@ -229,7 +236,7 @@ class LogReader(Closing):
         )
 
     def _bounds(self, partition: TopicPartition) -> tuple[int, int] | None:
-        """The first offset in the log and the next one, by the broker; None when it does not say in time."""
+        """The first offset of the log and its end, from the broker; None when it does not answer in time."""
         try:
             found: tuple[int, int] | None = self._consumer.get_watermark_offsets(
                 Position(*partition), timeout=REQUEST_WAIT_MS_MAX / 1000
@@ -238,11 +245,11 @@ class LogReader(Closing):
             return None
         return found
 
-    def _notice_absence(self, *, came: bool) -> None:
+    def _check_connection(self, *, has_records: bool) -> None:
         now_s = time.monotonic()
-        if came or not self._is_suspect:
+        if has_records or not self._is_suspect:
             self._is_suspect, self._reached_s = False, now_s
-        elif now_s - max(self._reached_s, self._reported_s) > _ABSENCE_S:
+        elif now_s - max(self._reached_s, self._reported_s) > _OUTAGE_S:
             self._probe(now_s)
 
     def _probe(self, now_s: float) -> None:
@@ -250,7 +257,7 @@ class LogReader(Closing):
             topics_at(self._consumer, self._bootstrap, wait_ms=_PROBE_MS)
         except LogUnavailableError:
             if self._on_wait and (
-                self._reported_s < self._reached_s or now_s - self._reported_s > _ABSENCE_AGAIN_S
+                self._reported_s < self._reached_s or now_s - self._reported_s > _OUTAGE_AGAIN_S
             ):
                 self._reported_s = now_s
                 self._on_wait(f"waiting for Kafka at {self._bootstrap} to go on reading {self._names()}")
@@ -261,11 +268,11 @@ class LogReader(Closing):
         return ", ".join(sorted({topic for topic, _ in self._next}))
 
 
-def _beside(message: Message) -> tuple[bytes, bytes]:
-    """Of a record's headers those that `LogWriter` gives it; others, and none, are what other clients write."""
+def _headers_of(message: Message) -> tuple[bytes, bytes]:
+    """The headers that `LogWriter` sets on a record; records of other clients may lack them or have others."""
     try:
         headers = cast("Sequence[tuple[str, bytes | None]] | None", message.headers())
-    except (UnicodeDecodeError, SystemError):  # a name that is no text, which other clients can write
+    except (UnicodeDecodeError, SystemError):  # other clients can write header names that are not UTF-8
         return b"", b""
     times = traceparent = b""
     for name, value in headers or ():

@@ -1,4 +1,4 @@
-"""How a Kafka is spoken to, in the words of kafka-python and of librdkafka; and why they do not get through."""
+"""Security options for kafka-python and librdkafka, and the causes of refused connections."""
 
 import logging
 
@@ -6,13 +6,13 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import named
-from bettong.edges.kafka_log.option_names import of_librdkafka
+from bettong.edges.kafka_log.option_names import to_librdkafka
 from bettong.errors import LogError, LogUnavailableError
 
-# librdkafka has tried, and been refused, several times by then.
+# Enough for librdkafka to be refused several times.
 _ANSWER_WAIT_S = 1.0
 
-# It logs each attempt to connect; the edges say once, and in their own words, that they wait.
+# librdkafka logs each attempt to connect; the edges report once that they wait.
 SILENT = logging.getLogger("librdkafka")
 SILENT.setLevel(logging.CRITICAL + 1)
 
@@ -38,13 +38,13 @@ def python_options(connection: KafkaConnection) -> dict[str, object]:
 
 def librdkafka_options(connection: KafkaConnection) -> dict[str, object]:
     """Options of librdkafka. Raises SettingsError when the password cannot be read."""
-    return of_librdkafka(python_options(connection))
+    return to_librdkafka(python_options(connection))
 
 
 def refusal(error: KafkaError, doing: str, connection: KafkaConnection) -> LogError | None:
-    """What an error of librdkafka's says about settings; None when it is about something else."""
+    """The error for a librdkafka error that is caused by security settings; None for any other."""
     reason = error.str().partition(": ")[2] or error.str()
-    if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - its codes of its own are named so
+    if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - librdkafka's own codes have such names
         return LogError(
             f"{doing}: Kafka at {connection.bootstrap} refuses this user or password; correct"
             f" {_names(connection, 'BETTONG_KAFKA_USER, BETTONG_KAFKA_PASSWORD_FILE or BETTONG_KAFKA_MECHANISM')}"
@@ -58,34 +58,34 @@ def refusal(error: KafkaError, doing: str, connection: KafkaConnection) -> LogEr
     return None
 
 
-def why_not(connection: KafkaConnection) -> LogError | None:
-    """Why a Kafka that is spoken to by TLS or with a password cannot be connected to; None when that is not known.
+def diagnose_refusal(connection: KafkaConnection) -> LogError | None:
+    """Why a connection with TLS or a password fails; None when the cause is unknown.
 
-    Blocks for about 1 s. kafka-python itself reports nothing but the time that went by.
+    Blocks for about 1 s. kafka-python itself reports only a time-out.
     """
     if not (connection.security.tls or connection.security.sasl):
         return None
-    heard: list[KafkaError] = []
+    errors: list[KafkaError] = []
     options = {
         "bootstrap.servers": connection.bootstrap,
-        "error_cb": heard.append,
+        "error_cb": errors.append,
         **librdkafka_options(connection),
     }
     try:
         client = Producer(options, logger=SILENT)
     except KafkaException as error:
-        return settings_fault(error.args[0].str(), connection)
+        return settings_error(error.args[0].str(), connection)
     try:
         client.list_topics(timeout=_ANSWER_WAIT_S)
     except KafkaException:
         client.poll(0)
     finally:
         client.close()
-    return next((found for each in heard if (found := refusal(each, "connecting", connection))), None)
+    return next((found for each in errors if (found := refusal(each, "connecting", connection))), None)
 
 
-def settings_fault(reason: str, connection: KafkaConnection) -> LogError:
-    """A client that cannot even be made: a file of certificates that is not there, or is none."""
+def settings_error(reason: str, connection: KafkaConnection) -> LogError:
+    """The error when a client cannot be created: a certificate file is missing or invalid."""
     return LogError(
         f"connecting to Kafka at {connection.bootstrap}: {reason}; correct"
         f" {_names(connection, 'BETTONG_KAFKA_CA, BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY')}"
@@ -93,5 +93,5 @@ def settings_fault(reason: str, connection: KafkaConnection) -> LogError:
 
 
 def _names(connection: KafkaConnection, settings: str) -> str:
-    """What to look at: our settings, or the options of the user's connection."""
+    """What to correct: our settings, or the options of the user's connection."""
     return named(connection.connection_name) if connection.connection_name else settings

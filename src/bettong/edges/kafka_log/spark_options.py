@@ -1,6 +1,6 @@
-"""How Spark's Kafka source and sink speak to a Kafka: options for Java's clients. Pure.
+"""Connection options for Spark's Kafka source and sink, that is, for Java's clients. Pure.
 
-Options show in plans, in the web page and in event logs, so they hold no secrets: Java's clients read key and password
+Options are visible in plans, the web UI and event logs, so they hold no secrets: Java's clients read key and password
 from their files themselves (KIP-421, DirectoryConfigProvider), on each machine.
 """
 
@@ -18,7 +18,7 @@ _PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 
 
 def spark_options(connection: KafkaConnection) -> dict[str, str]:
-    """Options of `format("kafka")`, for reading and writing alike."""
+    """Options of `format("kafka")`, for both reading and writing."""
     options = {"bootstrap.servers": connection.bootstrap, "security.protocol": connection.security.upper()}
     if connection.security.tls:
         if connection.ca is not None:
@@ -44,6 +44,6 @@ def spark_options(connection: KafkaConnection) -> dict[str, str]:
 
 
 def _content(path: Path) -> str:
-    """What Java's client takes for the file's content."""
+    """The placeholder that Java's client replaces by the file's content."""
     absolute = path.absolute()
     return f"${{directory:{absolute.parent}:{absolute.name}}}"

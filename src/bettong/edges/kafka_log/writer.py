@@ -1,4 +1,4 @@
-"""Appends to the log: durable, in order, each value once."""
+"""Appends to the log: durably, in order, each value once."""
 
 import itertools
 import threading
@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
+from bettong.edges.kafka_log.librdkafka import connect, map_librdkafka_error, topics_at
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, TRACE_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
@@ -19,10 +19,10 @@ from bettong.identifiers import TopicPartition
 
 Done = Callable[[int | LogError], None]
 
-# What a trip to the broker carries for one partition at most.
+# The most bytes of one partition in a request.
 _BATCH_BYTES = 1024 * 1024
 
-# An unanswered request is sent again after this long: more than a busy disk needs for one batch.
+# An unanswered request is sent again after this long: more than a busy disk needs for a batch.
 _ANSWER_WAIT_MS_MAX = 15_000
 
 _TOPIC_WAIT_MS_MAX = 5_000
@@ -31,21 +31,21 @@ _STOP_WAIT_S = 5.0
 
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - its own codes
 
-# The age of what is in flight is checked this often, and the writer's thread ends within it.
+# How often the age of values in flight is checked; the writer's thread ends within this time.
 _POLL_S = 0.1
 
 
 class LogWriter(Closing):
-    """Appends values to partitions: replicated as the topic asks, in order for each partition, without duplicates.
+    """Appends values to partitions: replicated as the topic requires, in order for each partition, without duplicates.
 
-    What lies in a partition is always a prefix of what was appended to it: after the first value that could not be
-    delivered within `delivery_timeout_ms` (or that the broker refused) nothing more is sent, every value in flight
-    is answered with a LogError, and so is each later `append`. Then close the writer and make a new one; a value
-    that was answered with an error may nevertheless lie in the log (the answer was lost).
-    While the broker is away a writer retries by itself. Safe to use from several threads.
+    A partition always holds a prefix of the values appended to it: after the first value that could not be delivered
+    within `delivery_timeout_ms`, or that the broker refused, nothing more is sent; every value in flight, and each
+    later `append`, fails with a LogError. Then close the writer and create a new one. A value that failed may still
+    be in the log, if the answer was lost.
+    While the broker is unavailable a writer retries by itself. Safe to use from several threads.
 
-    Idempotent producer (KIP-98), with librdkafka's guarantee that nothing overtakes what failed. The delivery timeout
-    is kept here: librdkafka's own would let later values go on.
+    An idempotent producer (KIP-98), with librdkafka's guarantee that no value overtakes a failed one. The delivery
+    timeout is implemented here, because librdkafka's own would let later values through.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class LogWriter(Closing):
     ) -> None:
         """Connects. Raises LogUnavailableError when no broker answers within 10 s.
 
-        `buffer_bytes_max` bounds the bytes of all values that are not answered yet, with RECORD_BYTES for each of
-        them, and so their number; memory: about twice that.
+        `buffer_bytes_max` bounds the bytes of all unanswered values, plus RECORD_BYTES for each, and so their number.
+        Memory: about twice that.
         """
         connection = KafkaConnection.of(where)
         self._bootstrap = connection.bootstrap
@@ -69,7 +69,7 @@ class LogWriter(Closing):
         self._changed = threading.Condition()
         self._buffered = 0
         self._numbers = itertools.count()
-        # When each value that is not answered was appended, the oldest first.
+        # When each unanswered value was appended, oldest first.
         self._appended_s: dict[int, float] = {}
         self._failure: LogError | None = None
         self._closed = False
@@ -83,14 +83,14 @@ class LogWriter(Closing):
                 "acks": "all",
                 "enable.idempotence": True,
                 "enable.gapless.guarantee": True,
-                # With more a value is lost: a broker that knows nothing of a producer, for a topic is new or idle for
-                # a day, takes the second batch after it refused the first (not the leader yet), and librdkafka counts
-                # the first as delivered then.
+                # With more, a value can be lost: a broker that does not know the producer, because the topic is new or
+                # was idle for a day, accepts the second batch after it refused the first (not the leader yet), and
+                # librdkafka then counts the first as delivered.
                 "max.in.flight.requests.per.connection": 1,
                 "linger.ms": 0,
                 "batch.size": min(_BATCH_BYTES, batch_bytes),
                 "message.max.bytes": max(batch_bytes, 1000),
-                # The buffer is bounded here, by `buffer_bytes_max`.
+                # The buffer is bounded by `buffer_bytes_max`.
                 "queue.buffering.max.messages": 0,
                 "queue.buffering.max.kbytes": 2**31 - 1,
                 "message.timeout.ms": 0,
@@ -105,7 +105,7 @@ class LogWriter(Closing):
 
     @property
     def failure(self) -> LogError | None:
-        """Why this writer is of no more use; None while it works."""
+        """Why this writer has failed; None while it works."""
         return self._failure
 
     def append(
@@ -117,15 +117,15 @@ class LogWriter(Closing):
         times: bytes = b"",
         traceparent: bytes = b"",
     ) -> None:
-        """Takes a value to be appended, which is sent at once, and returns.
+        """Starts to send a value, and returns.
 
-        Blocks only while the buffer is full, at most for the delivery timeout, and the first time a topic is named,
-        for a trip to the broker, at most 5 s. `on_done` is called exactly once, with the offset or with the error, on
-        the writer's own thread: it must be quick and must neither block nor raise.
-        `times` (`latency_parts.WorkerTimes`) and `traceparent` (`traces.TraceContext`) lie beside the value, in headers
-        of its record: they are no part of it. A value that is as large as one may be goes without `traceparent`.
+        Blocks only while the buffer is full, at most for the delivery timeout, and at the first use of a topic, for
+        a request to the broker, at most 5 s. `on_done` is called exactly once, with the offset or the error, on the
+        writer's own thread: it must be quick, and must neither block nor raise.
+        `times` (`latency_parts.WorkerTimes`) and `traceparent` (`traces.TraceContext`) are sent as headers of the
+        record. A value of the maximum size is sent without `traceparent`.
 
-        Raises LogError at once, and never calls `on_done`, for a value larger than `frame_bytes_max` plus
+        Raises LogError at once, without calling `on_done`, for a value larger than `frame_bytes_max` plus
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
         for too long.
         """
@@ -143,18 +143,20 @@ class LogWriter(Closing):
         with self._changed:
             self._await_room(doing, size)
             number = next(self._numbers)
-            on_delivery = partial(self._answered, doing, number, size, on_done)
+            on_delivery = partial(self._on_delivery, doing, number, size, on_done)
             try:
                 self._producer.produce(
                     to.topic, value, partition=to.partition, on_delivery=on_delivery, headers=headers
                 )
-            except KafkaException as error:  # it has failed a moment ago, and says so soon
-                raise LogError(f"{doing}: this writer is of no more use: {error.args[0].str()}") from None
+            except KafkaException as error:  # the producer has just failed; `failure` follows
+                raise LogError(
+                    f"{doing}: this writer cannot be used any more: {error.args[0].str()}"
+                ) from None
             self._appended_s[number] = time.monotonic()
             self._buffered += size
 
     def flush(self, timeout_s: float) -> None:
-        """Blocks until no value is unanswered. LogUnavailableError when that takes longer than `timeout_s`."""
+        """Blocks until all values are answered. LogUnavailableError when that takes longer than `timeout_s`."""
         if not self._drained(timeout_s):
             raise LogUnavailableError(
                 f"flushing: {len(self._appended_s)} value(s) without an answer from Kafka at {self._bootstrap}"
@@ -162,7 +164,7 @@ class LogWriter(Closing):
             )
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Flushes for at most `timeout_s`, answers what is left with LogError, and stops. Never raises."""
+        """Flushes for at most `timeout_s`, fails the remaining values with LogError, and stops. Never raises."""
         with self._changed:
             if self._closed:
                 return
@@ -188,7 +190,7 @@ class LogWriter(Closing):
             )
 
     def _await_room(self, doing: str, size: int) -> None:
-        """Waits for room in the buffer. An empty buffer takes any value, so that none waits for ever."""
+        """Waits for room in the buffer. An empty buffer accepts any value, so that none waits forever."""
         free = self._changed.wait_for(
             lambda: (
                 self._closed
@@ -199,14 +201,16 @@ class LogWriter(Closing):
             self._delivery_timeout_ms / 1000,
         )
         if self._closed or self._failure:
-            raise LogError(f"{doing}: this writer is of no more use: {self._failure or 'it was closed'}")
+            raise LogError(
+                f"{doing}: this writer cannot be used any more: {self._failure or 'it was closed'}"
+            )
         if not free:
             raise LogUnavailableError(
                 f"{doing}: the buffer of {self._buffer_bytes_max} bytes stayed full for"
                 f" {self._delivery_timeout_ms} ms; is Kafka at {self._bootstrap} running and reachable?"
             )
 
-    # From here on: the writer's own thread.
+    # The methods below run on the writer's own thread.
 
     def _serve(self) -> None:
         fatal: KafkaError | None = None
@@ -214,13 +218,13 @@ class LogWriter(Closing):
             try:
                 self._producer.poll(_POLL_S)
                 if fatal is not None and not self._closed:
-                    self._fail(fault(fatal, "appending", self._bootstrap))
+                    self._fail(map_librdkafka_error(fatal, "appending", self._bootstrap))
             except KafkaException as error:
-                fatal = error.args[0]  # the answer that caused it comes next, and names the partition
+                fatal = error.args[0]  # the answer that caused it follows, and names the partition
             with self._changed:
                 oldest_s = next(iter(self._appended_s.values()), None)
             if oldest_s is not None and self._failure is not None:
-                self._purge()  # what was on its way between its queues the last time
+                self._purge()  # values that were between the producer's queues at the last purge
             elif oldest_s is not None and time.monotonic() - oldest_s > self._delivery_timeout_ms / 1000:
                 self._fail(
                     LogUnavailableError(
@@ -229,10 +233,10 @@ class LogWriter(Closing):
                     )
                 )
 
-    def _answered(
+    def _on_delivery(
         self, doing: str, number: int, size: int, on_done: Done, error: KafkaError | None, message: Any
     ) -> None:
-        """Called by the producer, once for each value."""
+        """The producer's delivery callback, called once for each value."""
         try:
             if error is None:
                 on_done(message.offset())
@@ -245,11 +249,11 @@ class LogWriter(Closing):
                 self._changed.notify_all()
 
     def _fault(self, error: KafkaError, doing: str) -> LogError:
-        """The first error ends the writer; those that follow from its end say so."""
+        """Maps an error. The first one stops the writer; later ones refer to it."""
         if self._failure is None:
             if self._closed and error.code() in _PURGED:
                 return LogError(f"{doing}: the writer was closed before Kafka answered")
-            first = fault(error, doing, self._bootstrap)
+            first = map_librdkafka_error(error, doing, self._bootstrap)
             self._fail(first)
             return first
         return type(self._failure)(f"{doing}: not answered, the writer stopped: {self._failure}")
@@ -263,7 +267,7 @@ class LogWriter(Closing):
         self._purge()
 
     def _purge(self) -> None:
-        """Nothing more is sent: each value in flight is answered with an error."""
+        """Drops all values in flight, each of which is answered with an error."""
         self._producer.purge(blocking=False)
 
     def _drained(self, timeout_s: float) -> bool:

@@ -1,12 +1,12 @@
-"""What the errors of file systems mean: whether waiting may help, and what to do. Pure.
+"""Classifies errors of file systems: whether they are transient, and the remedy. Pure.
 
-The clients beneath fsspec (botocore, aiohttp) are optional packages: their errors are known by name.
+The clients that fsspec uses (botocore, aiohttp) are optional packages, so their errors are recognised by name.
 """
 
 import errno
 import re
 
-# Of a server that is away, slow, or out of breath.
+# Errors of a server that is unavailable, slow or overloaded.
 _PASSING_NAMES = frozenset(
     {
         "aiohttp.client_exceptions.ClientError",
@@ -34,8 +34,8 @@ _USER = re.compile(r"//[^/@\s]*@")
 _REASON_CHARACTERS_MAX = 300
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether the same may succeed later."""
+def is_transient(error: BaseException) -> bool:
+    """Whether a retry may succeed."""
     status = _answer(error)[1]
     if status is not None:
         return status in _PASSING_STATUSES
@@ -43,13 +43,13 @@ def may_pass(error: BaseException) -> bool:
     return passing or isinstance(error, TimeoutError | ConnectionError) or _is(error, _PASSING_NAMES)
 
 
-def is_absence(error: FileNotFoundError) -> bool:
-    """Whether only the object is missing, and not the bucket that it would be in."""
+def is_missing_object(error: FileNotFoundError) -> bool:
+    """Whether only the object is missing, not its bucket."""
     return _answer(error)[0] != "NoSuchBucket"
 
 
-def complaint(error: BaseException) -> str:
-    """What is wrong and the remedy, to follow the name of the store."""
+def cause_and_remedy(error: BaseException) -> str:
+    """The cause and the remedy, to follow the name of the store."""
     reason = reason_of(error)
     if isinstance(error, FileNotFoundError):
         return f"does not exist; make the bucket, or correct BETTONG_SNAPSHOTS ({reason})"
@@ -58,7 +58,7 @@ def complaint(error: BaseException) -> str:
             "refuses these credentials; they come from the environment (for S3, AWS_ACCESS_KEY_ID and"
             f" AWS_SECRET_ACCESS_KEY) and must allow to list, read, write and delete ({reason})"
         )
-    if may_pass(error):
+    if is_transient(error):
         return (
             f"does not answer; is it reachable, and its address right (for S3, AWS_ENDPOINT_URL)? ({reason})"
         )
@@ -66,7 +66,7 @@ def complaint(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """An error's own words, in one line of a bounded length, without a user's name or password in a URL."""
+    """An error's text in one line of bounded length, without user names and passwords of URLs."""
     text = " ".join(str(error).split()) or type(error).__name__
     return _USER.sub("//", text)[:_REASON_CHARACTERS_MAX]
 
@@ -76,7 +76,7 @@ def _is(error: BaseException, names: frozenset[str]) -> bool:
 
 
 def _answer(error: BaseException) -> tuple[str | None, int | None]:
-    """S3's own code and HTTP's status; s3fs raises Python's errors from botocore's, which carry them."""
+    """S3's error code and the HTTP status, from the botocore error that caused s3fs's error."""
     response = getattr(error.__cause__, "response", None)
     if not isinstance(response, dict):
         return None, None

@@ -1,27 +1,27 @@
-"""Objects of a store by their paths below its URL."""
+"""Reads and writes objects of a store by their paths below its URL."""
 
 from contextlib import suppress
 
-from bettong.edges.object_store.faults import is_absence
+from bettong.edges.object_store.faults import is_missing_object
 from bettong.edges.object_store.store import Files, ObjectStore
 
-# For a command that carries no content.
+# Time limit of a command without content.
 _ANSWER_S_MAX = 15.0
-# On top of it for what is carried. S3's read timeout gives up sooner when nothing at all comes.
+# Content adds to the limit at this rate. S3's read timeout applies sooner when no data arrives at all.
 _BYTES_A_S_MIN = 1024 * 1024
-# The largest increment, by protobuf's own limit: how long reading one may take is not known before.
+# The largest increment, by protobuf's limit: the size of an object to read is not known in advance.
 _OBJECT_BYTES_MAX = 2 * 1024**3
 
 
 class Objects:
-    """Each command says what it is `doing`, for errors. Raises StoreError, as `ObjectStore` does."""
+    """The objects of one store. `doing` describes each command in errors. Raises StoreError, as `ObjectStore` does."""
 
     def __init__(self, url: str) -> None:
-        """`url` as `bettong.config.endpoints.snapshots_url` leaves it. Does not connect yet."""
+        """`url` as returned by `bettong.config.endpoints.snapshots_url`. Does not connect yet."""
         self._store = ObjectStore(url)
 
     def put(self, doing: str, path: str, data: bytes) -> None:
-        """Keeps an object; one that is there is replaced, as a whole where the store does that (S3 does)."""
+        """Writes or replaces an object; atomically if the store does so (S3 does)."""
 
         def command(files: Files, root: str) -> None:
             files.pipe_file(f"{root}/{path}", data, timeout=_transfer_s(len(data)))
@@ -29,26 +29,26 @@ class Objects:
         self._store.ask(doing, command)
 
     def get(self, doing: str, path: str) -> bytes | None:
-        """An object; None where there is none."""
+        """Reads an object; None if there is none."""
 
         def command(files: Files, root: str) -> bytes | None:
             try:
                 return bytes(files.cat_file(f"{root}/{path}", timeout=_transfer_s(_OBJECT_BYTES_MAX)))
             except FileNotFoundError as error:
-                if is_absence(error):
+                if is_missing_object(error):
                     return None
                 raise
 
         return self._store.ask(doing, command)
 
     def names(self, doing: str, path: str, kind: str) -> list[str]:
-        """The names in a folder of one kind, file or directory; none when there is no such folder."""
+        """The names of one kind, file or directory, in a folder; empty if there is no such folder."""
 
         def command(files: Files, root: str) -> list[str]:
             try:
                 found = files.ls(f"{root}/{path}", detail=True, timeout=_ANSWER_S_MAX)
             except FileNotFoundError as error:
-                if is_absence(error):
+                if is_missing_object(error):
                     return []
                 raise
             return [each["name"].rstrip("/").rpartition("/")[2] for each in found if each["type"] == kind]
@@ -56,7 +56,7 @@ class Objects:
         return self._store.ask(doing, command)
 
     def remove(self, doing: str, path: str) -> None:
-        """Deletes an object, if it is there."""
+        """Deletes an object if it exists."""
 
         def command(files: Files, root: str) -> None:
             with suppress(FileNotFoundError):  # another process was quicker

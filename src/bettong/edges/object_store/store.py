@@ -1,4 +1,4 @@
-"""The file system of a URL, with bounded waits, and its errors as ours."""
+"""The file system of a URL, with bounded waits and mapped errors."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -9,23 +9,23 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
 from bettong.backoff import attempts
-from bettong.edges.object_store.faults import complaint, may_pass, reason_of
+from bettong.edges.object_store.faults import cause_and_remedy, is_transient, reason_of
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
 _CONNECT_WAIT_S_MAX = 3.0
 _READ_WAIT_S_MAX = 10.0
 
-# No attempt is begun after this. The last one may take its own time longer.
+# No attempt begins after this. The last one may end later.
 _ATTEMPTS_S = 6.0
 
-# The settings of S3's client; the defaults of its two layers would multiply their attempts to some minutes.
+# Options of S3's client. By default its two layers would multiply their retries to some minutes.
 _S3_OPTIONS = {
     "config_kwargs": {
         "connect_timeout": _CONNECT_WAIT_S_MAX,
         "read_timeout": _READ_WAIT_S_MAX,
         "retries": {"mode": "standard", "total_max_attempts": 1},
     },
-    # An object is read by one request: read in pieces, it could be half of one that replaced it meanwhile.
+    # Reads an object in one request: parts read separately could belong to different versions.
     "max_concurrency": 1,
     "use_listings_cache": False,
 }
@@ -36,14 +36,14 @@ _UNFIT = {
     "memory": "what it keeps ends with its process",
 }
 
-# fsspec has no types: a file system whose methods all take `timeout`, in seconds.
+# A file system whose methods all accept `timeout`, in seconds. fsspec has no type for it.
 Files = Any
 
 _Answer = TypeVar("_Answer")
 
 
 def check_scheme(url: str) -> None:
-    """Loads the file system's class. Raises SettingsError that names the remedy when there is none for the URL."""
+    """Loads the class of the URL's file system. Raises SettingsError with the remedy when there is none."""
     scheme = url.partition("://")[0]
     if scheme in _UNFIT:
         raise SettingsError(f"BETTONG_SNAPSHOTS: {url} cannot keep snapshots: {_UNFIT[scheme]}")
@@ -62,37 +62,36 @@ def check_scheme(url: str) -> None:
 
 
 class ObjectStore:
-    """The store that a URL names. Connects at the first command, and anew in a forked process; safe to use from
-    several threads.
+    """The store at a URL. Connects at the first command, and again in a forked process; safe to use from several
+    threads.
 
-    A command that fails and may succeed later is tried again for some seconds; then StoreUnavailableError, at most
-    6 s and one attempt after it was begun. StoreError at once when the store refuses. Both name the URL, which
-    holds no secrets (`bettong.config.endpoints`), and the remedy. Every command must be harmless when it is
-    carried out twice.
+    Transient failures of a command are retried for some seconds; StoreUnavailableError follows at most 6 s and one
+    attempt after the start. StoreError at once when the store refuses. Both name the URL, which holds no secrets
+    (`bettong.config.endpoints`), and the remedy. Every command must be idempotent.
     """
 
     def __init__(self, url: str) -> None:
-        """`url` as `bettong.config.endpoints.snapshots_url` leaves it."""
+        """`url` as returned by `bettong.config.endpoints.snapshots_url`."""
         self._url = url
 
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:
-        """What `command` answers, called with the file system and the URL's path in it. Raises StoreError."""
+        """Calls `command` with the file system and the URL's path in it; returns its result. Raises StoreError."""
         try:
-            return attempts(_ATTEMPTS_S, may_pass)(lambda: command(*self._files()))
-        except Exception as error:  # noqa: BLE001 - file systems raise whatever their own clients do
-            kind = StoreUnavailableError if may_pass(error) else StoreError
-            raise kind(f"{doing}: {self._url} {complaint(error)}") from None
+            return attempts(_ATTEMPTS_S, is_transient)(lambda: command(*self._files()))
+        except Exception as error:  # noqa: BLE001 - file systems pass on any error of their clients
+            kind = StoreUnavailableError if is_transient(error) else StoreError
+            raise kind(f"{doing}: {self._url} {cause_and_remedy(error)}") from None
 
     def _files(self) -> tuple[Files, str]:
-        """One a process and URL, kept by fsspec; a forked process gets one of its own."""
+        """The file system, which fsspec caches per process and URL; a forked process gets its own."""
         files, path = url_to_fs(self._url, **_OPTIONS.get(self._url.partition("://")[0], {}))
         files.invalidate_cache()
         if hasattr(files, "retries"):
-            files.retries = 1  # `ask` does it, at one level
+            files.retries = 1  # `ask` alone retries
         return (files if files.async_impl else _with_timeouts(files)), path
 
 
 @lru_cache(maxsize=64)
 def _with_timeouts(files: Files) -> Files:
-    """A file system without async calls, in threads, so that its methods take `timeout` too."""
+    """Wraps a synchronous file system in threads, so that its methods accept `timeout`, too."""
     return AsyncFileSystemWrapper(files)

@@ -4,10 +4,10 @@ from bettong.edges.object_store.objects import Objects
 
 
 class ObjectVersions:
-    """`snapshots.references.NamedBytes` in objects. Raises StoreError. Atomic where ObjectSnapshots is."""
+    """`snapshots.references.NamedBytes` in objects. Raises StoreError. Atomic in the same stores as ObjectSnapshots."""
 
     def __init__(self, url: str, application: str) -> None:
-        """As ObjectSnapshots."""
+        """See ObjectSnapshots."""
         self._objects = Objects(url)
         self._root = f"{application}/references"
 
@@ -23,7 +23,7 @@ class ObjectVersions:
 
     def names(self, folder: str) -> list[str]:
         """See NamedBytes."""
-        doing = f"looking for versions of reference table {folder}"
+        doing = f"listing versions of reference table {folder}"
         return self._objects.names(doing, f"{self._root}/{folder}", "file")
 
     def remove(self, folder: str, name: str) -> None:

@@ -1,37 +1,37 @@
-"""The store, that is Redis: the only package that imports redis-py.
+"""The store in Redis: the only package that imports redis-py.
 
 | key                                          | type   | holds                                                      |
 | -------------------------------------------- | ------ | ---------------------------------------------------------- |
-| `bettong:{application}:snapshots`             | set    | names of the next row's keys                               |
+| `bettong:{application}:snapshots`             | set    | names of the keys in the next row                          |
 | `bettong:{application}:snapshot:{stage}/{p}`  | hash   | increment's name -> its bytes (`bettong.snapshots.chain`)  |
-| `bettong:{application}:reference:{series}`    | hash   | versions of a reference table, and where logs name them    |
+| `bettong:{application}:reference:{series}`    | hash   | versions of a reference table, and offsets that name them  |
 | `bettong:{application}:live`                  | set    | instances that have written metrics                        |
-| `bettong:{application}:live:{instance}`       | hash   | metric -> value (`bettong.metrics`); goes by itself        |
+| `bettong:{application}:live:{instance}`       | hash   | metric -> value (`bettong.metrics`); expires               |
 | `bettong:{application}:partitions`            | set    | `{stage}/{p}` that have metrics                            |
 | `bettong:{application}:partition:{stage}/{p}` | hash   | metric -> value                                            |
-| `bettong:{application}:positions:{sink}`      | hash   | partition -> how far its results are delivered             |
+| `bettong:{application}:positions:{sink}`      | hash   | partition -> position up to which results are delivered    |
 | `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
-| `bettong:{application}:stream:{source}/{s}`   | hash   | what is known of a client's stream; goes by itself         |
-| `bettong:{application}:lease:{source}/{s}`    | string | who feeds it (`leases`); goes by itself                    |
-| `bettong:{application}:epoch`                 | hash   | which run of Redis this is, and since when                 |
-| `bettong:{application}:deaths`                | zset   | frames that senders died over (`deaths`); goes by itself   |
-| `bettong:{application}:history:{span}`        | hash   | rings of a console's history (`rings`); goes by itself     |
-| `bettong:{application}:lead`                  | string | which processor is at work (`lead`); goes by itself        |
+| `bettong:{application}:stream:{source}/{s}`   | hash   | state of a client's stream (`leases`); expires             |
+| `bettong:{application}:lease:{source}/{s}`    | string | session that feeds the stream (`leases`); expires          |
+| `bettong:{application}:epoch`                 | hash   | run of the Redis server, and its start                     |
+| `bettong:{application}:deaths`                | zset   | frames at which senders crashed (`deaths`); expires        |
+| `bettong:{application}:history:{span}`        | hash   | rings of a console's history (`rings`); expires            |
+| `bettong:{application}:lead`                  | string | processor that leads (`lead`); expires                     |
 
-| name             | what it is for                                             |
+| name             | purpose                                                    |
 | ---------------- | ---------------------------------------------------------- |
-| `RedisStore`     | the connection of one application; the others are made from it |
+| `RedisStore`     | the connection of one application, which the others use    |
 | `RedisSnapshots` | a `SnapshotStore`                                          |
 | `RedisVersions`  | versions of reference tables                               |
-| `RedisLeases`    | who feeds a stream: one session at a time                  |
-| `RedisDeaths`    | what senders share of frames that kill           |
-| `RedisLead`      | which of several processors is at work                     |
-| `LiveMetrics`    | what services say of themselves, for people to see         |
-| `RedisRings`     | the history of consoles, beyond their processes            |
-| `RedisSink`      | results and the position they reach, in one transaction    |
-| `RedisFaults`    | a server disturbed on purpose                              |
+| `RedisLeases`    | leases of streams: one session at a time feeds a stream    |
+| `RedisDeaths`    | frames at which senders crashed, shared by all senders     |
+| `RedisLead`      | leader election among processors                           |
+| `LiveMetrics`    | the metrics that services report                           |
+| `RedisRings`     | the history of consoles, which outlives their processes    |
+| `RedisSink`      | results and their position, in one transaction             |
+| `RedisFaults`    | faults injected into a server                              |
 
-Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait is bounded.
+Redis's errors stay inside: every failure is a `StoreError`. Every wait is bounded.
 """
 
 from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, RedisStore

@@ -1,4 +1,4 @@
-"""The connection to Redis, and its errors as ours."""
+"""The connection to Redis, with mapped errors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from bettong.config.connection_settings import RedisConnection
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 from bettong.loaded_modules import hidden
 
-# Where OpenTelemetry is installed redis-py loads its metrics at once, a third of a second, for who may ask for those.
+# If OpenTelemetry is installed, redis-py would import its metrics in advance, which takes a third of a second.
 with hidden("opentelemetry"):
     from redis import Redis
 
@@ -35,16 +35,16 @@ from redis.retry import Retry
 _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0
 
-# The longest string that Redis takes (its proto-max-bulk-len); it closes the connection on a longer one.
+# The longest string that Redis accepts (proto-max-bulk-len); it closes the connection on a longer one.
 VALUE_BYTES_MAX = 512 * 1024 * 1024
 
-# No attempt is begun after this. The last one may take a connection and an answer longer.
+# No attempt begins after this. The last one may last for a connection and an answer longer.
 ATTEMPTS_S = 6.0
 
-# A time that comes late is worth nothing: who wants it asks again.
+# A late answer would be useless: the caller asks again.
 _TIME_ATTEMPTS_S = 0.5
 
-# redis-py's own types leave open whether answers are bytes or text; ours are bytes.
+# redis-py's types do not tell whether answers are bytes or text; here they are bytes.
 Client = Any
 
 _Answer = TypeVar("_Answer")
@@ -53,18 +53,17 @@ _Answer = TypeVar("_Answer")
 class RedisStore(Closing):
     """The Redis of one application. Connects at the first command; safe to use from several threads.
 
-    A command that gets no answer is tried again a few times; StoreUnavailableError after at most 15 s, which
-    names the URL (without password) and the remedy; StoreError at once when Redis refuses. Every command sent is
-    harmless when it is carried out twice.
+    A command without an answer is retried a few times; StoreUnavailableError follows after at most 15 s, and names
+    the URL (without password) and the remedy; StoreError at once when Redis refuses. All commands are idempotent.
     """
 
     def __init__(
         self, where: str | RedisConnection, application: str, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX
     ) -> None:
-        """`where`: a URL (redis://, rediss:// or unix://), or how to speak to it, too.
+        """`where`: a URL (redis://, rediss://, unix://), or a connection with security settings. Does not connect yet.
 
-        `answer_wait_s_max`: less for a caller that only shows, and says that Redis is away when it does not answer.
-        StoreError when it is none, SettingsError when the password cannot be read. Does not connect yet.
+        `answer_wait_s_max`: shorter for a caller that only displays state, and reports Redis as unavailable.
+        Raises StoreError for an invalid URL, SettingsError when the password file cannot be read.
         """
         self._application = application
         connection = RedisConnection.of(where)
@@ -72,21 +71,21 @@ class RedisStore(Closing):
         if connection.ca is not None:
             secured["ssl_ca_certs"] = str(connection.ca)
         if connection.password_file is not None:
-            connection.password()  # one that was never there is reported at once; one that goes later may come back
-            secured["credential_provider"] = _OfFile(connection)
+            connection.password()  # reports a missing file at once; one that disappears later may come back
+            secured["credential_provider"] = _PasswordFile(connection)
         try:
             self._name = _without_secrets(connection.url)
             self._client = Redis.from_url(
                 connection.url,
                 socket_connect_timeout=_CONNECT_WAIT_S_MAX,
                 socket_timeout=answer_wait_s_max,
-                # redis-py would try again at several levels, which multiply; `ask` does it at one.
+                # redis-py would retry at several levels, which multiply; `ask` alone retries.
                 retry=Retry(NoBackoff(), 0),
                 client_name="bettong",
                 **secured,
             )
         except (ValueError, RedisError):
-            # The reason may quote a part of the password.
+            # The error may quote a part of the password.
             raise StoreError(
                 "BETTONG_REDIS is no Redis URL: expected redis://[user:password@]host:port/number,"
                 " special characters of a password as %XX"
@@ -99,27 +98,28 @@ class RedisStore(Closing):
     def wait(self, deadline_s: float, on_wait: Callable[[str], None] | None = None) -> None:
         """Returns as soon as Redis answers.
 
-        `on_wait` gets, after each attempt that failed, what is being waited for, in a line for people.
-        Raises StoreUnavailableError when it did not answer for `deadline_s`, StoreError when it refuses the password.
+        `on_wait` gets a line for people after each failed attempt.
+        Raises StoreUnavailableError when Redis does not answer for `deadline_s`, StoreError when it refuses the
+        password.
         """
 
         def report_wait(attempt: int) -> None:
             if on_wait is not None:
                 on_wait(f"waiting for Redis at {self._name}, attempt {attempt}")
 
-        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), report_wait)
+        self._attempts(deadline_s, "pinging", lambda client: client.ping(), report_wait)
 
     def ask(
         self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = ATTEMPTS_S
     ) -> _Answer:
-        """What `command` answers; for the modules of this package. It must be harmless to carry out twice.
+        """Runs `command`, which must be idempotent, and returns its answer; for the modules of this package.
 
-        No attempt is begun after `attempts_s`. Raises StoreError; `doing` says what failed.
+        No attempt begins after `attempts_s`. Raises StoreError, which names the operation, `doing`.
         """
         return self._attempts(attempts_s, doing, command)
 
     def time_ns(self) -> int:
-        """Redis' clock, Unix ns. Raises StoreError."""
+        """The time by Redis's clock, Unix ns. Raises StoreError."""
         return self.ask(
             "asking for the time", lambda client: clock_ns(client.time()), attempts_s=_TIME_ATTEMPTS_S
         )
@@ -136,30 +136,30 @@ class RedisStore(Closing):
         on_pause: Callable[[int], None] | None = None,
     ) -> _Answer:
         try:
-            return attempts(deadline_s, _may_pass, on_pause=on_pause)(lambda: command(self._client))
+            return attempts(deadline_s, _is_transient, on_pause=on_pause)(lambda: command(self._client))
         except RedisError as error:
-            kind = StoreUnavailableError if _may_pass(error) else StoreError
-            raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
+            kind = StoreUnavailableError if _is_transient(error) else StoreError
+            raise kind(f"{doing}: Redis at {self._name} {_cause_and_remedy(error)}") from None
 
 
 def clock_ns(time: Sequence[int | bytes]) -> int:
-    """What `TIME` answers, seconds and microseconds, as Unix ns."""
+    """Converts the answer of `TIME`, seconds and microseconds, to Unix ns."""
     seconds, micros = time
     return (int(seconds) * 1_000_000 + int(micros)) * 1_000
 
 
 class _NoPasswordError(RedisConnectionError):
-    """Its file cannot be read, now that a connection is made anew. It may pass, as any connection's fault."""
+    """The password file cannot be read when reconnecting. Transient, as other errors of connections."""
 
 
-class _OfFile(CredentialProvider):
-    """Asked for each connection that is made."""
+class _PasswordFile(CredentialProvider):
+    """Reads the password file for each new connection."""
 
     def __init__(self, connection: RedisConnection) -> None:
         self._connection = connection
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
-        """See CredentialProvider. Raises what redis-py takes for its own, and closes the connection for."""
+        """See CredentialProvider. Raises a subclass of redis-py's ConnectionError, so that it closes the connection."""
         try:
             password = self._connection.password()
         except SettingsError as error:
@@ -167,23 +167,23 @@ class _OfFile(CredentialProvider):
         return (self._connection.user, password) if self._connection.user else (password,)
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     refused = isinstance(error, AuthenticationError | AuthorizationError)
     return isinstance(error, RedisConnectionError | RedisTimeoutError) and not refused
 
 
-def _complaint(error: RedisError) -> str:
-    """What is wrong, and the remedy."""
+def _cause_and_remedy(error: RedisError) -> str:
+    """The cause and the remedy."""
     reason = str(error) or type(error).__name__
     if isinstance(error, _NoPasswordError):
-        return f"cannot be asked without its password ({reason})"
+        return f"cannot be used without its password ({reason})"
     if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
         return (
             "refuses this user or password; correct BETTONG_REDIS, or BETTONG_REDIS_USER and"
             f" BETTONG_REDIS_PASSWORD_FILE ({reason})"
         )
     if isinstance(error, RedisConnectionError) and "CERTIFICATE_VERIFY_FAILED" in reason:
-        return f"does not answer as the one that is wanted; is BETTONG_REDIS_CA its authority? ({reason})"
+        return f"has a certificate that cannot be verified; is BETTONG_REDIS_CA its authority? ({reason})"
     if isinstance(error, RedisConnectionError | RedisTimeoutError):
         return f"does not answer; is it running and reachable? ({reason})"
     if isinstance(error, OutOfMemoryError):
@@ -194,7 +194,7 @@ def _complaint(error: RedisError) -> str:
 
 
 def _without_secrets(url: str) -> str:
-    """Scheme, host, port and database; passwords may stand before the host and in the query."""
+    """Scheme, host, port and database of a URL; passwords may be before the host and in the query."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"

@@ -1,31 +1,31 @@
-"""Faults of a Redis server, brought about on purpose. For tests and chaos runs, on a server that is theirs alone."""
+"""Injects faults into a Redis server. For tests and chaos runs, on a server of their own."""
 
 from bettong.edges.redis_store.connection import RedisStore
 
-# One attempt: a server that does not answer now is not the one to disturb.
+# One attempt: no faults are injected into a server that does not answer.
 _ATTEMPTS_S = 0.0
-# A server that was disturbed may be paused or start again just now.
+# After a fault the server may be paused or restarting.
 _MEND_S = 5.0
-# Anything that is held is more.
+# Less than any data set.
 _TOO_LITTLE_BYTES = 1
 
 
 class RedisFaults:
-    """Raises StoreError when the server does not answer, or forbids it."""
+    """The faults. Raises StoreError when the server does not answer, or refuses the command."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     def wipe(self) -> None:
-        """All that it holds is gone, that of other applications too."""
+        """Deletes all data of the server, including other applications'."""
         self._store.ask("wiping Redis", lambda client: client.flushall(), attempts_s=_ATTEMPTS_S)
 
     def starve(self) -> None:
-        """It has no memory left: writes are refused, all else is answered."""
+        """Leaves the server no memory: it refuses writes, and answers everything else."""
         self._limit(_TOO_LITTLE_BYTES, _ATTEMPTS_S)
 
     def feed(self) -> None:
-        """It may take as much memory as the machine has, as our own servers may. Waits for one that starts."""
+        """Removes the memory limit, as for our own servers. Waits for a server that is starting."""
         self._limit(0, _MEND_S)
 
     def _limit(self, limit_bytes: int, attempts_s: float) -> None:

@@ -1,32 +1,32 @@
-"""Which processor of an application is at work: the one that holds the lease.
+"""Leader election among the processors of an application: the leader holds a lease.
 
 | key                                | type   | holds                                                                 |
 | ---------------------------------- | ------ | --------------------------------------------------------------------- |
-| `bettong:{application}:lead`        | string | `{instance}/{process}` that leads: a lease (`lease`)                  |
+| `bettong:{application}:lead`        | string | `{instance}/{process}` of the leader: a lease (`lease`)               |
 | `bettong:{application}:lead:folded` | string | the instance whose schedule began last                                |
 
-It keeps two processors from doing one work. That results count once is the delivery rule's doing, so a Redis that
-forgets the lease, or a leader that was only paused, costs work and nothing else.
+It keeps two processors from doing the same work. That results count once is up to the delivery rule, so a Redis that
+loses the lease, or a leader that was only paused, only causes repeated work.
 """
 
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.edges.redis_store.lease import LEASE
 
-# A check that is late is made up for by the next one; it must not hang on a Redis that is away.
+# The next check makes up for a failed one; a check must not block while Redis is unavailable.
 _ATTEMPTS_S = 0.3
 
-# KEYS: the lead. ARGV: who asks, ms that its lead lasts, "1" if it may take a lead that nobody has. The holder then.
+# KEYS: the lead. ARGV: the process, ms of the lease, "1" if it may take a free lead. Returns the holder.
 _HOLD = f"""{LEASE}
 hold(KEYS[1], ARGV[1], ARGV[2], ARGV[3] == '1')
 return holder_of(KEYS[1]) or ''
 """
 
-# KEYS: the lead. ARGV: who gives it back.
+# KEYS: the lead. ARGV: the process that releases it.
 _RELEASE = f"{LEASE} return release(KEYS[1], ARGV[1])"
 
 
 class RedisLead:
-    """Of one application. Raises StoreError."""
+    """The lead of one application. Raises StoreError."""
 
     def __init__(self, store: RedisStore, *, ttl_ms: int) -> None:
         self._store = store
@@ -35,30 +35,30 @@ class RedisLead:
         self._folded = store.key("lead", "folded")
 
     def hold(self, process: str, *, take: bool) -> str:
-        """Keeps the lead, or takes it where nobody has it and `take`. Returns who leads, "" for nobody."""
+        """Renews the lead; with `take`, acquires it if it is free. Returns the leader, "" for none."""
         holder = self._store.ask(
-            "looking who leads",
+            "asking for the leader",
             lambda client: client.eval(_HOLD, 1, self._key, process, self._ttl_ms, int(take)),
             attempts_s=_ATTEMPTS_S,
         )
         return _text(holder)
 
     def release(self, process: str) -> None:
-        """Gives the lead back, if it is this process's."""
+        """Releases the lead if this process holds it."""
         self._store.ask(
-            "giving the lead back",
+            "releasing the lead",
             lambda client: client.eval(_RELEASE, 1, self._key, process),
             attempts_s=_ATTEMPTS_S,
         )
 
     def folded_last(self) -> str:
-        """The instance whose schedule began last; "" when none is known."""
+        """The instance whose schedule began last; "" if unknown."""
         return _text(
-            self._store.ask("asking who folded last", lambda client: client.get(self._folded)) or b""
+            self._store.ask("asking for the last schedule", lambda client: client.get(self._folded)) or b""
         )
 
     def folds(self, instance: str) -> None:
-        """From now on it is this instance."""
+        """Stores that the schedule of this instance has begun."""
 
         def command(client: Client) -> None:
             client.set(self._folded, instance)

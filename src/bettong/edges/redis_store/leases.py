@@ -1,20 +1,21 @@
-"""Who feeds a stream: one session at a time, known by a lease in Redis (`lease`) that runs out unless it is renewed.
+"""Leases of streams: one session at a time feeds a stream, by a lease in Redis (`lease`) that it renews.
 
-Beside the lease, one hash a stream, which outlives it, so that a stream is known by name after its client is gone
-(for 48 hours, or for ten minutes where the client has ended it):
+Beside the lease there is a hash for each stream, which outlives the lease, so that a stream is known by name after its
+client has left (for 48 hours, or for ten minutes if the client has ended it):
 
-    token  client  instance  peer  since     the session that had the lease last; no token: it gave the stream back
-    log  acknowledged                        up to here all is durable in that log; a lower bound
-    exact  but                               the epoch in which it is more than that: no client holds a receipt
-                                             for anything above, or only that one does
+    token  client  instance  peer  since     the last session with the lease; without a token: it was released
+    log  acknowledged                        all up to here is durable in that log; a lower bound
+    exact  but                               the epoch in which the bound is exact: no client holds a receipt
+                                             for more, or only the client `but` does
 
-A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
-still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
-that time, and the others have stopped by themselves. What it kept is honoured at once. A sender that knows
-that no session can be alive, because the log is empty, says so, and no client waits.
+A Redis that restarted (or was emptied, or replaced in a failover) may have lost leases of live sessions. So for one
+lease time after that, its settling time, it grants a stream only to the client that held it: live sessions renew within
+that time, and others have ended. Leases that it still has are honoured at once. A sender that knows that no session can
+be alive, because the log is empty, ends the settling time, so that no client waits.
 
-What is exact was so in one epoch: a Redis that came back older has forgotten the receipts of its last moment. A claim
-proves nothing of what other clients hold, so a session makes exact only what was in doubt for its client alone.
+An exact bound is valid for one epoch: a Redis restored to an older state lacks the last receipts. A claim proves
+nothing about the receipts of other clients, so a session makes the bound exact only if it was in doubt for its own
+client alone.
 
 A second session under a name is a mistake of its clients. Resends count once by the delivery rule, which needs no lease
 (docs/delivery.md).
@@ -31,28 +32,28 @@ from bettong.edges.redis_store.lease import LEASE
 from bettong.errors import StoreError
 from bettong.identifiers import SequenceNumber
 
-# A stream that nobody has fed for this long is forgotten here. Later than consumers forget its origin: what is
-# known here longer can only prevent repetitions.
+# A stream that has not been fed for this long is forgotten here. Later than consumers forget its origin: knowing it
+# for longer can only prevent duplicates.
 STREAM_KEPT_MS = 2 * ORIGIN_TTL_NS // 1_000_000
 
-# A stream that its client has ended is kept as long as consumers know its origin. A client comes back under that name
-# only when its last receipts were lost, and most streams end.
+# A stream that its client has ended is stored as long as consumers know its origin. A client reconnects under that
+# name only when its last receipts were lost, and most streams end.
 ENDED_KEPT_MS = ENDED_TTL_NS // 1_000_000
 
-# Renewals that travel to Redis together.
+# Renewals per request to Redis.
 _RENEWALS_MAX = 500
 
-# Sequences as text of this width: Lua's numbers are doubles and would round them; these compare as text.
+# Sequence numbers are text of this width, which compares as text: Lua's numbers are doubles, and would round them.
 _WIDTH = 20
 
-# Run by scripts that need the time. KEYS: the stream, its lease, the epoch of this Redis, each where it is needed.
+# For scripts that need the time. KEYS: the stream, its lease, the epoch of this Redis, each if needed.
 _TIME = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function number(value) return string.format('%.0f', value) end
 """
 
-# A restarted or emptied Redis, or one that has become the primary, begins an epoch. ARGV[1]: the lease, ms.
+# A Redis that was restarted, emptied or promoted to primary begins an epoch. ARGV[1]: ms of the lease.
 _EPOCH = """
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 if redis.call('HGET', KEYS[#KEYS], 'run') ~= run then
@@ -77,7 +78,7 @@ if unsettled > 0 and not ours then return {{'settling', number(unsettled), epoch
 hold(KEYS[2], ARGV[2], ARGV[1], true, true)
 local acknowledged = found[6] == ARGV[3] and found[7] or ''
 local me = ARGV[5] ~= '' and ARGV[5] or ARGV[2]
--- A stream of which nothing is known, for as long as anything is remembered, was fed by nobody.
+-- A stream that is unknown, after Redis has remembered for longer than it stores streams, was fed by no client.
 local new = not found[6] and now - began > tonumber(ARGV[4])
 local same = found[6] == ARGV[3] and found[8] == epoch
 local exact = same and not found[9] and '1' or ''
@@ -92,12 +93,12 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {{'granted', acknowledged, exact}}
 """
 
-# ARGV: lease ms, the epoch whose time to settle ends.
+# ARGV: lease ms, the epoch whose settling time ends.
 _SKIP_SETTLING = f"""{_TIME}{_EPOCH}
 if epoch == ARGV[2] then redis.call('HSET', KEYS[1], 'since', '0') end
 """
 
-# Stores ARGV[5], unless more is known already.
+# Stores ARGV[5] as acknowledged, unless it is less than the stored value.
 _NOTE = """
 local known = redis.call('HMGET', KEYS[1], 'log', 'acknowledged')
 if known[1] ~= ARGV[3] or not known[2] or known[2] < ARGV[5] then
@@ -106,7 +107,7 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 """
 
-# What a session acknowledged before it lost its stream is as true: else nobody would know of its last receipts.
+# Acknowledgements of a session that has lost its stream are still true; without them its last receipts are unknown.
 _LATE_RELEASE = """
 local known = redis.call('HMGET', KEYS[1], 'log', 'acknowledged')
 if known[1] == ARGV[3] and known[2] and known[2] < ARGV[5] then
@@ -115,7 +116,7 @@ end
 return 0
 """
 
-# ARGV: lease ms, token, log, kept ms, acknowledged, client, instance, peer. A stream that Redis lost is taken again.
+# ARGV: lease ms, token, log, kept ms, acknowledged, client, instance, peer. Acquires a stream that Redis lost again.
 _RENEW = f"""{LEASE}{_TIME}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[6], 'instance', ARGV[7], 'peer', ARGV[8],
@@ -126,8 +127,8 @@ if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] or not hold(KEYS[2], ARGV[2],
 return 1
 """
 
-# ARGV: nothing, token, log, kept ms, acknowledged, whether its client holds no receipt for more ('1' or ''). Without a
-# token a late renewal does not take it again.
+# ARGV: nothing, token, log, kept ms, acknowledged, whether its client holds no receipt for more ('1' or ''). Deletes
+# the token, so that a late renewal does not acquire the stream again.
 _RELEASE = f"""{LEASE}
 if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_LATE_RELEASE} end
 redis.call('HDEL', KEYS[1], 'token')
@@ -142,8 +143,8 @@ return 1
 class Claim:
     """A session that claims a stream.
 
-    `token` is this session's alone, `client` its client's over all its sessions ("": a client of its own). `instance`
-    and `peer` are for people. `log` identifies the log that `acknowledged` sequences speak of.
+    `token` identifies the session, `client` its client across sessions ("": a client with this session only).
+    `instance` and `peer` are for messages. `log` identifies the log to which `acknowledged` sequence numbers refer.
     """
 
     stream: str
@@ -156,10 +157,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The stream is the claim's, from now for one lease time. All up to `acknowledged` is durable; 0: not known.
+    """The claim has the stream for one lease time from now. All up to `acknowledged` is durable; 0: unknown.
 
-    `exact`: nobody holds a receipt for more. It is not when the last session ended without giving the stream back (its
-    sender died, the same client took it over), until the same client has; nor when Redis may have lost what it knew.
+    `exact`: no client holds a receipt for more. False when the last session ended without releasing the stream (its
+    sender died, the same client took it over), until the same client releases it; and when Redis may have lost data.
     """
 
     acknowledged: SequenceNumber
@@ -168,7 +169,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Another client holds the stream, since then (Unix s), and for `left_s` at least."""
+    """Another client has held the stream since `since_s` (Unix s), and will for at least `left_s`."""
 
     instance: str
     peer: str
@@ -178,7 +179,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Redis has started anew: for `left_s` no stream goes to a client that did not hold it. `epoch`: since when."""
+    """Redis has restarted: for `left_s` only the clients that held streams get them. `epoch`: since the restart."""
 
     left_s: float
     epoch: str
@@ -188,10 +189,10 @@ Answer: TypeAlias = Granted | Held | Settling
 
 
 class RedisLeases:
-    """Leases of streams, `lease_ms` long. Raises StoreError; everything may be tried again after one.
+    """Leases of streams, `lease_ms` long. Raises StoreError, after which every call may be retried.
 
-    By whose clock: a lease runs from when Redis carries a command out, so who counts from when it sent the command
-    never counts too long.
+    A lease runs from when Redis runs the command, so a holder that counts from when it sent the command never counts
+    too long.
     """
 
     def __init__(self, store: RedisStore, *, lease_ms: int) -> None:
@@ -200,14 +201,14 @@ class RedisLeases:
         self._epoch = store.key("epoch")
 
     def notice_restart(self) -> None:
-        """Lets Redis notice that it has started anew, so that the time in which it settles begins."""
+        """Makes Redis detect that it has restarted, so that its settling time begins."""
         self._store.ask(
             "asking for leases",
             lambda client: client.eval(f"{_TIME}{_EPOCH}", 1, self._epoch, str(self._lease_ms)),
         )
 
     def acquire(self, claim: Claim) -> Answer:
-        """Takes the stream when nobody holds it, or the same client does: that session has lost it then."""
+        """Acquires the stream if it is free, or held by the same client, whose earlier session then loses it."""
         found: list[bytes] = self._store.ask(
             f"acquiring stream {claim.stream}",
             lambda client: client.eval(
@@ -225,9 +226,9 @@ class RedisLeases:
         return Granted(SequenceNumber(int(acknowledged or 0)), exact == "1")
 
     def skip_settling(self, epoch: str) -> None:
-        """Ends the time in which Redis settles, if it has not started anew since that answer.
+        """Ends the settling time of `epoch`, unless Redis has restarted since.
 
-        Only for callers that found, after the answer, that no session can have opened before it.
+        Only for callers that found, after that answer, that no session can have opened before it.
         """
         self._store.ask(
             "ending the time to settle",
@@ -235,9 +236,9 @@ class RedisLeases:
         )
 
     def renew(self, claims: Sequence[tuple[Claim, SequenceNumber]]) -> list[bool]:
-        """Renews claims that were granted, each with what is acknowledged; False for a stream that is another's now.
+        """Renews granted claims, and stores what each has acknowledged; False for a stream that another session has.
 
-        A stream that Redis has lost is taken again, if nobody else took it.
+        A stream that Redis has lost is acquired again, unless another session has it.
         """
 
         def command(client: Client, part: Sequence[tuple[Claim, SequenceNumber]]) -> list[Any]:
@@ -263,10 +264,10 @@ class RedisLeases:
     def release(
         self, claim: Claim, acknowledged: SequenceNumber, *, exact: bool = False, ended: bool = False
     ) -> None:
-        """Gives the stream back, if it is still the claim's; what is acknowledged is noted anyway.
+        """Releases the stream if the claim still holds it; stores what is acknowledged in any case.
 
-        `exact`: its client holds no receipt for more. See Granted, which asks that of all clients.
-        `ended`: nobody comes back under the stream's name, so it is soon forgotten.
+        `exact`: its client holds no receipt for more. In Granted it means that no client does.
+        `ended`: no client will reconnect under the stream's name, so it is soon forgotten.
         """
         self._store.ask(
             f"releasing stream {claim.stream}",
@@ -281,7 +282,7 @@ class RedisLeases:
         )
 
     def acknowledged(self, stream: str, log: str) -> SequenceNumber:
-        """Up to where a stream is known to be durable in that log, by what sessions have said; 0: not known."""
+        """Up to where a stream is durable in that log, by its sessions' reports; 0: unknown."""
         found: list[bytes | None] = self._store.ask(
             f"asking for stream {stream}",
             lambda client: client.hmget(self._store.key("stream", stream), "log", "acknowledged"),

@@ -1,4 +1,4 @@
-"""What services say of themselves, for people to see."""
+"""Live metrics: the state that services report, for people and Prometheus."""
 
 import time
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from bettong.metrics import (
     TTL_S,
 )
 
-# Metrics can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
+# A failed write is made up for by the next one, so writers wait only long enough to reconnect after a restart.
 _WRITE_ATTEMPTS_S = 0.5
 
-# A live record outlives this many intervals, and at least some seconds: one late write does not make an instance
-# vanish, and that of a dead one is gone soon.
+# The TTL of a live record in intervals, and at least some seconds: a late write does not make an instance vanish, and
+# the record of a dead one soon expires.
 _INTERVALS_PER_TTL = 10
 _TTL_S_MIN = 10.0
 
@@ -33,9 +33,9 @@ _DATED = frozenset(
 
 MetricValues = Mapping[str, str | int | float]
 
-# KEYS: the record, the index. ARGV: when the writer's run began, "" where its tasks do not run twice; its name in the
-# index; metrics and values in turns. Whoever folds again what was folded before has not met a gap again yet,
-# in any of its writes until it is as far as where gaps were said last.
+# KEYS: the record, the index. ARGV: when the writer's run began, "" if its tasks never run twice; the record's name in
+# the index; metrics and values alternately. A writer that replays has not reached gaps again that it reported before:
+# its writes do not change gaps until it is past the offset at which gaps were last written.
 _PARTITION = f"""
 local new = {{}}
 for index = 3, #ARGV, 2 do new[ARGV[index]] = ARGV[index + 1] end
@@ -65,14 +65,14 @@ return 1
 
 
 def ttl_of(interval_s: float) -> float:
-    """How long a live record that is written every `interval_s` should live, in seconds."""
+    """The TTL, in seconds, of a live record that is written every `interval_s`."""
     return max(_TTL_S_MIN, _INTERVALS_PER_TTL * interval_s)
 
 
 class LiveMetrics:
-    """Live metrics, named in `bettong.metrics`, one record an instance and one a partition. Raises StoreError.
+    """Live metrics, named in `bettong.metrics`: one record per instance and per partition. Raises StoreError.
 
-    `latest`: the record that was last given to `write_live` here, whether Redis took it or not.
+    `latest`: the record last passed to `write_live` here, even if writing it failed.
     """
 
     def __init__(self, store: RedisStore) -> None:
@@ -83,7 +83,7 @@ class LiveMetrics:
         self._partitions = store.key("partitions")
 
     def write_live(self, instance: str, metrics: MetricValues, ttl_s: float) -> None:
-        """Replaces the record of an instance. It disappears after `ttl_s` (see `ttl_of`) unless it is written again."""
+        """Replaces the record of an instance. It expires after `ttl_s` (see `ttl_of`) unless it is written again."""
         self.latest = metrics
         key = self._store.key("live", instance)
         pairs = {metric: str(value) for metric, value in metrics.items()} | {TTL_S: str(ttl_s)}
@@ -100,27 +100,27 @@ class LiveMetrics:
         self._taken_s = time.monotonic()
 
     def age_s(self) -> float | None:
-        """Since Redis took a record of `write_live` here; None before the first."""
+        """The time since the last successful `write_live` here; None before the first."""
         return None if self._taken_s is None else time.monotonic() - self._taken_s
 
     def write_partition(self, partition: PartitionId, metrics: MetricValues) -> None:
-        """Changes these metrics in the record of a partition. It stays, with what others wrote into it."""
+        """Updates these metrics in the record of a partition, which does not expire. Other metrics in it stay."""
         self._write_partition(partition, metrics, "")
 
     def write_folded(self, partition: PartitionId, metrics: MetricValues, *, begun_ms: int) -> None:
-        """The same, of a run that began at `begun_ms`; `metrics` hold an offset.
+        """As `write_partition`, by a run that began at `begun_ms`; `metrics` include an offset.
 
-        Changes nothing when a later run has written, or the same one from further on: of a task that runs twice,
-        the copy that nobody waits for may write last.
+        Changes nothing if a later run has written, or the same run at a higher offset: when a task runs twice, the
+        abandoned copy may write last.
         """
         self._write_partition(partition, metrics, str(begun_ms))
 
     def live(self, *, attempts_s: float = ATTEMPTS_S) -> dict[str, dict[str, str]]:
-        """The records of the instances that live, by instance; each with its age. No attempt after `attempts_s`."""
+        """The records of live instances, by instance; each with its age. No attempt begins after `attempts_s`."""
         return self._records(self._instances, "live", attempts_s)[1]
 
     def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[PartitionId, dict[str, str]]:
-        """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
+        """The records of partitions, by (stage, partition). No attempt begins after `attempts_s`."""
         now_s, records = self._records(self._partitions, "partition", attempts_s)
         named = ((_partition(name), metrics) for name, metrics in records.items())
         return {id_: shown(metrics, now_s) for id_, metrics in named if id_ is not None}
@@ -147,7 +147,7 @@ class LiveMetrics:
         )
 
     def _records(self, index: str, kind: str, attempts_s: float) -> tuple[float, dict[str, dict[str, str]]]:
-        """Redis' time, Unix s, and the records by name."""
+        """The time by Redis's clock, Unix s, and the records by name."""
 
         def command(client: Client) -> tuple[float, dict[str, dict[str, str]]]:
             names = sorted(name.decode(errors="replace") for name in client.smembers(index))
@@ -159,7 +159,7 @@ class LiveMetrics:
                 *answers, now = together.execute()
             records, lives_ms = answers[::2], answers[1::2]
             gone = [name for name, record in zip(names, records, strict=True) if not record]
-            if gone:  # an instance that lives after all is listed again by its next record
+            if gone:  # if an instance is alive after all, its next record adds it again
                 client.srem(index, *gone)
             return clock_ns(now) / 1e9, {
                 name: _read(record, life_ms)
@@ -171,9 +171,9 @@ class LiveMetrics:
 
 
 def shown(record: Mapping[str, str], now_s: float) -> dict[str, str]:
-    """A partition's record for people: with a gap that is old enough for an alarm, and LEFT_OUT while it is news.
+    """A partition's record for display: with a gap if it is old enough for an alarm, and LEFT_OUT if it is recent.
 
-    `now_s`: Redis' time.
+    `now_s`: the time by Redis's clock.
     """
     found = {name: value for name, value in record.items() if name not in _DATED}
     left_out = record.get(LEFT_OUT.name)
@@ -187,7 +187,7 @@ def shown(record: Mapping[str, str], now_s: float) -> dict[str, str]:
 
 
 def _partition(name: str) -> PartitionId | None:
-    """The partition of that name; None for what is none: others may write to that Redis, too."""
+    """Parses the name of a partition; None if it is invalid, because others may write to that Redis, too."""
     try:
         return PartitionId.parse(name)
     except ValueError:
@@ -195,7 +195,7 @@ def _partition(name: str) -> PartitionId | None:
 
 
 def _seconds(record: Mapping[str, str], name: str) -> float:
-    """A time of a record; 0 where there is none."""
+    """A time in a record; 0 if it is missing or invalid."""
     try:
         return float(record.get(name, 0))
     except ValueError:
@@ -203,7 +203,7 @@ def _seconds(record: Mapping[str, str], name: str) -> float:
 
 
 def _read(record: Mapping[bytes, bytes], life_ms: int) -> dict[str, str]:
-    """A record as text; one that goes by itself with its age, by what is left of its life."""
+    """A record as text; one that expires also gets its age, derived from its remaining TTL."""
     metrics = {
         metric.decode(errors="replace"): value.decode(errors="replace") for metric, value in record.items()
     }

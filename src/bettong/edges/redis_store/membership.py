@@ -1,23 +1,23 @@
-"""Which slot of a resident processor holds which partition: members, the assignment, and who holds what now.
+"""Group membership of a resident processor: its members, the assignment of partitions, and their holders.
 
 | key                                     | type   | holds                                                       |
 | --------------------------------------- | ------ | ----------------------------------------------------------- |
 | `bettong:{application}:resident`         | hash   | the driver's assignment: run, epoch, stop, and slots        |
 |                                         |        | (JSON: partition -> slot)                                   |
 | `bettong:{application}:resident:{slot}`  | string | a lease (`lease`) of the slot's task, by its incarnation;   |
-|                                         |        | goes at once when the driver knows that the task has ended  |
+|                                         |        | deleted at once when the driver knows that the task ended   |
 | `bettong:{application}:resident:holders` | hash   | partition -> `{slot}:{incarnation}` that holds it           |
 | `bettong:{application}:resident:refused` | set    | partitions that a task wanted while another one held them   |
 
-A partition is written `{stage}/{partition}`. A task sends heartbeats, each one script: it says that it lives, what it
-holds and what it has revoked, and reads the assignment, what it has acquired and what it has lost. A partition goes
-to the slot that the assignment names, and only once its holder has revoked it or lives no more. This keeps two tasks
-from doing one work; that results count once is the delivery rule's doing, so a Redis that forgot all this, or comes
-back as it was some time ago, costs nothing but work.
+A partition is written `{stage}/{partition}`. A task sends heartbeats, each one script: it renews the lease, reports the
+partitions that the task holds and has revoked, and returns the assignment, acquired and lost partitions. A partition
+goes to the slot that the assignment names, and only once its holder has revoked it or is dead. This keeps two tasks
+from doing the same work. That results count once is up to the delivery rule, so a Redis that lost this data, or was
+restored to an older state, only causes repeated work.
 
-Redis may take a task for a holder that does not know it: the response that granted the partition was lost, or Redis
-came back older. So a heartbeat revokes what another task was refused because of this one, unless it says that the task
-holds or wants it.
+Redis may list a task as holder without the task knowing: the response that granted the partition was lost, or Redis was
+restored to an older state. So a heartbeat revokes partitions that another task was refused because of this task, unless
+it reports that the task holds or wants them.
 """
 
 import json
@@ -29,17 +29,17 @@ from bettong.edges.redis_store.connection import Client, RedisStore, clock_ns
 from bettong.edges.redis_store.lease import LEASE
 from bettong.identifiers import PartitionId
 
-# A heartbeat that is late is made up for by the next one; it must not hang on a Redis that is away.
+# The next heartbeat makes up for a failed one; a heartbeat must not block while Redis is unavailable.
 _ATTEMPTS_S = 0.5
 
-# A slot that sent no heartbeat for this long may have lost its task: some four heartbeats.
+# A slot without a heartbeat for this long, about four intervals, may have lost its task.
 SILENT_MS = 200
 
 # KEYS: the assignment, this slot, the holders, the refused. ARGV: run, slot, incarnation, ms to live, known epoch,
-# prefix of slots, number of partitions held, of partitions wanted; then partitions: held, wanted, revoked. Epochs grow
-# within a run: an assignment older than the known one is of a Redis that came back older. Of the refused, a heartbeat
-# checks 16 picked by chance: at rest there are none, and when many partitions move at a time it must stay short. What
-# the task does hold it acquires again in the same script.
+# prefix of slots, number of partitions held, of partitions wanted; then partitions: held, wanted, revoked. Epochs
+# increase within a run: an assignment older than the known one is from a Redis restored to an older state. A heartbeat
+# revokes 16 random ones of the refused: normally there are none, and when many partitions move it must stay short.
+# Those that the task does hold it acquires again in the same script.
 _HEARTBEAT = f"""{LEASE}
 local assignment = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'slots', 'stop')
 if assignment[1] and assignment[1] ~= ARGV[1] then return {{'superseded'}} end
@@ -79,7 +79,7 @@ return {{'answered', assignment[2] or '', (newer and assignment[3]) or '', assig
   lost, acquired, redis.call('TIME')}}
 """
 
-# KEYS: the assignment, the refused. ARGV: run, epoch, slots of partitions, stop. A run that is not the newest any more
+# KEYS: the assignment, the refused. ARGV: run, epoch, slots of partitions, stop. A run that is no longer the newest
 # writes nothing.
 _PUBLISH_ASSIGNMENT = """
 local run = redis.call('HGET', KEYS[1], 'run')
@@ -89,8 +89,8 @@ redis.call('DEL', KEYS[2])
 return 1
 """
 
-# KEYS: a slot. ARGV: incarnation, the longest that a key lives on whose slot is silent. Another task's key, or one
-# that has been renewed meanwhile, stays.
+# KEYS: a slot. ARGV: incarnation, the longest remaining TTL of a silent slot. Another task's lease, or one that has
+# been renewed meanwhile, stays.
 _DISMISS_TASK = f"""{LEASE}
 local _, left = holder_of(KEYS[1])
 if left > tonumber(ARGV[2]) then return 0 end
@@ -100,7 +100,7 @@ return release(KEYS[1], ARGV[1])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task that runs in a slot. `incarnation` grows from each task of a slot to the next, whatever run it is of."""
+    """A task that runs in a slot. `incarnation` increases with each task of a slot, also across runs."""
 
     run: str
     slot: int
@@ -109,9 +109,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SlotAssignment:
-    """Which slot is to hold each partition, as of an epoch (0: nothing is assigned yet), and whether all is to end.
+    """Which slot is to hold each partition, as of an epoch (0: nothing is assigned yet), and whether to stop all tasks.
 
-    Each assignment of a run has an epoch of its own, above all before: tasks read no other.
+    Each assignment of a run has a higher epoch than those before; tasks ignore others.
     """
 
     epoch: int = 0
@@ -121,9 +121,9 @@ class SlotAssignment:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResponse:
-    """`assignment`: a newer one than the task knew, or None. `lost`: another task holds these.
+    """The answer to a heartbeat. `assignment`: if newer than the task's, else None. `lost`: held by other tasks.
 
-    `redis_ns`: Redis' clock, Unix ns.
+    `redis_ns`: the time by Redis's clock, Unix ns.
     """
 
     assignment: SlotAssignment | None
@@ -134,9 +134,9 @@ class HeartbeatResponse:
 
 @dataclass(frozen=True, slots=True)
 class MembershipView:
-    """What the driver sees. `epoch`: of the assignment that Redis has; None when it has none of this run.
+    """Membership as the driver sees it. `epoch`: of the assignment in Redis; None if it has none of this run.
 
-    `silent`: the tasks of members that sent no heartbeat for SILENT_MS.
+    `silent`: the tasks of members without a heartbeat for SILENT_MS.
     """
 
     epoch: int | None
@@ -146,7 +146,7 @@ class MembershipView:
 
 
 class RedisMembership:
-    """Of one application. A slot that is silent for `ttl_ms` lives no more. Raises StoreError."""
+    """The membership of one application. A slot without a heartbeat for `ttl_ms` is dead. Raises StoreError."""
 
     def __init__(self, store: RedisStore, *, ttl_ms: int) -> None:
         self._store = store
@@ -156,7 +156,7 @@ class RedisMembership:
         self._refused = store.key("resident", "refused")
 
     def begin_run(self, run: str) -> int:
-        """A new driver: tasks of earlier runs are superseded, and hold nothing. The time by Redis' clock, in us."""
+        """Begins the run of a new driver, which supersedes the tasks of earlier runs. Returns the time by Redis, us."""
 
         def command(client: Client) -> int:
             with client.pipeline(transaction=True) as together:
@@ -180,7 +180,7 @@ class RedisMembership:
         return bool(done)
 
     def read_members(self, run: str, slots: Iterable[int]) -> MembershipView:
-        """Which of these slots live, who holds what, and who is silent: all as of one moment."""
+        """A consistent view of the live slots among these, the holders of partitions, and the silent tasks."""
         numbers = list(slots)
 
         def command(client: Client) -> MembershipView:
@@ -193,7 +193,7 @@ class RedisMembership:
                 (newest, epoch), holders, *found = together.execute()
             members = list(zip(numbers, found[::2], found[1::2], strict=True))
             lives = {slot: incarnation for slot, incarnation, _ in members if incarnation is not None}
-            held = {_parsed(partition): holder.partition(b":") for partition, holder in holders.items()}
+            held = {_partition_of(partition): holder.partition(b":") for partition, holder in holders.items()}
             return MembershipView(
                 int(epoch) if newest == run.encode() else None,
                 frozenset(lives),
@@ -212,11 +212,11 @@ class RedisMembership:
         return self._store.ask("reading the members", command, attempts_s=_ATTEMPTS_S)
 
     def dismiss_task(self, task: Task) -> bool:
-        """Its slot lives no more, and others may acquire what it holds.
+        """Declares a task dead, so that others may acquire its partitions.
 
         False for a task that sent a heartbeat meanwhile, or whose slot has another task.
 
-        One that is alive after all is a member again with its next heartbeat.
+        If it is alive after all, it is a member again with its next heartbeat.
         """
         arguments = (task.incarnation, self._ttl_ms - SILENT_MS)
         done = self._store.ask(
@@ -235,9 +235,9 @@ class RedisMembership:
         wanted: Iterable[PartitionId] = (),
         revoked: Iterable[PartitionId] = (),
     ) -> HeartbeatResponse | None:
-        """The response; None when the task is superseded: by a newer run, or a newer task of its slot.
+        """Sends a heartbeat; returns None if the task is superseded, by a newer run or a newer task of its slot.
 
-        `epoch`: of the assignment that the task knows. `wanted` counts only under the newest assignment.
+        `epoch`: of the assignment that the task knows. `wanted` is ignored unless that is the newest one.
         """
         have, want, leave = ([str(each) for each in some] for some in (held, wanted, revoked))
         head = (
@@ -269,7 +269,10 @@ class RedisMembership:
             else None
         )
         return HeartbeatResponse(
-            assignment, frozenset(map(_parsed, lost)), frozenset(map(_parsed, acquired)), clock_ns(time)
+            assignment,
+            frozenset(map(_partition_of, lost)),
+            frozenset(map(_partition_of, acquired)),
+            clock_ns(time),
         )
 
     def _slot(self, slot: int | str) -> str:
@@ -277,9 +280,9 @@ class RedisMembership:
 
 
 class Holders(NamedTuple):
-    """The slot that holds each partition now, whoever the driver is; without those whose slot lives no more.
+    """The slot that holds each partition now, in any run; without partitions of dead slots.
 
-    `incarnations`: of the task that is at work in each of these slots. Both empty under another schedule.
+    `incarnations`: of the current task of each of these slots. Both are empty under another schedule.
     """
 
     slots: dict[PartitionId, int]
@@ -287,10 +290,12 @@ class Holders(NamedTuple):
 
 
 def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> Holders:
-    """Who holds what. Raises StoreError."""
+    """Reads the holders of all partitions. Raises StoreError."""
 
     def command(client: Client) -> Holders:
-        found = list(filter(None, map(_held, client.hgetall(store.key("resident", "holders")).items())))
+        found = list(
+            filter(None, map(_parse_holder, client.hgetall(store.key("resident", "holders")).items()))
+        )
         slots = sorted({slot for _, slot, _ in found})
         keys = [store.key("resident", str(slot)) for slot in slots]
         lives = dict(zip(slots, client.mget(keys), strict=True)) if keys else {}
@@ -300,17 +305,17 @@ def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> Holde
             {slot: int(task) for _, slot, task in held if task.isdigit()},
         )
 
-    return store.ask("reading who holds what", command, attempts_s=attempts_s)
+    return store.ask("reading the holders of partitions", command, attempts_s=attempts_s)
 
 
-def _held(entry: tuple[bytes, bytes]) -> tuple[PartitionId, int, bytes] | None:
-    """Partition, slot and incarnation of an entry of holders; None for one that is none."""
+def _parse_holder(entry: tuple[bytes, bytes]) -> tuple[PartitionId, int, bytes] | None:
+    """Parses an entry of holders to partition, slot and incarnation; None if it is invalid."""
     slot, _, incarnation = entry[1].partition(b":")
     try:
-        return _parsed(entry[0]), int(slot), incarnation
+        return _partition_of(entry[0]), int(slot), incarnation
     except ValueError:
         return None
 
 
-def _parsed(partition: bytes) -> PartitionId:
+def _partition_of(partition: bytes) -> PartitionId:
     return PartitionId.parse(partition.decode())

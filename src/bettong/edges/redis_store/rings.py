@@ -1,11 +1,11 @@
-"""The rings of a console's history, kept beyond its process: of several consoles one writes them.
+"""The rings of a console's history, which outlive its process. One of several consoles writes them.
 
 | key                                    | type   | holds                                                             |
 | -------------------------------------- | ------ | ----------------------------------------------------------------- |
-| `bettong:{application}:history:{span}`  | hash   | fields of one ring, as the console packs them; goes by itself     |
-| `bettong:{application}:history`         | string | which console writes: a lease (`lease`)                           |
+| `bettong:{application}:history:{span}`  | hash   | fields of one ring, as the console packs them; expires            |
+| `bettong:{application}:history`         | string | the console that writes: a lease (`lease`)                        |
 
-Best effort: a Redis that lost them has a hole where they were.
+Best effort: after Redis has lost data, the history has a hole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.edges.redis_store.lease import LEASE
 
-# A console looks every 10 s where nobody does; another one goes on after this.
+# A console without viewers samples every 10 s; after this time another one takes over.
 _LEASE_MS = 30_000
-# An hour beyond the day that rings hold: what nobody writes is of no use then.
+# An hour longer than the day that rings cover: rings that are not written are useless then.
 _KEPT_MS = 25 * 3600 * 1000
-# A write that is late is made up for by the next one; it must not hang on a Redis that is away.
+# The next write makes up for a failed one; a write must not block while Redis is unavailable.
 _ATTEMPTS_S = 0.3
 
-# KEYS: the lease, rings. ARGV: who writes, ms of the lease, ms that rings are kept; of each ring the number of fields
-# and values, these, the number of fields that go, and these. Whether it is the one that writes.
+# KEYS: the lease, rings. ARGV: the writer, ms of the lease, TTL of rings in ms; for each ring the number of fields and
+# values, these, the number of fields to delete, and these. Returns whether it holds the lease.
 _WRITE = f"""{LEASE}
 if not hold(KEYS[1], ARGV[1], ARGV[2], true, false) then return 0 end
 local at = 4
@@ -38,30 +38,30 @@ end
 return 1
 """
 
-# KEYS: the lease. ARGV: who asks, ms of the lease. Whether it is the one that writes.
+# KEYS: the lease. ARGV: the writer, ms of the lease. Returns whether it holds the lease.
 _HOLD = f"{LEASE} return hold(KEYS[1], ARGV[1], ARGV[2], true, false)"
 
-# KEYS: the lease. ARGV: who gives it back.
+# KEYS: the lease. ARGV: the writer that releases it.
 _RELEASE = f"{LEASE} return release(KEYS[1], ARGV[1])"
 
 
 @dataclass(frozen=True, slots=True)
 class RingChange:
-    """Fields of a ring that are written, and those that go."""
+    """Fields of a ring to write, and fields to delete."""
 
     fields: Mapping[str, bytes]
     gone: Sequence[str] = field(default=())
 
 
 class RedisRings:
-    """Of one application. Raises StoreError."""
+    """The rings of one application. Raises StoreError."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._lease = store.key("history")
 
     def hold(self, writer: str) -> bool:
-        """Whether this one writes, from now on for the time of the lease: not while another one does."""
+        """Acquires or renews the lease of this writer; False while another one holds it."""
         held = self._store.ask(
             "asking who writes the history",
             lambda client: client.eval(_HOLD, 1, self._lease, writer, _LEASE_MS),
@@ -70,7 +70,7 @@ class RedisRings:
         return bool(held)
 
     def write(self, writer: str, changes: Mapping[str, RingChange]) -> bool:
-        """Changes rings, by span; False, and nothing is changed, while another one writes."""
+        """Changes rings, by span; False, without a change, while another writer holds the lease."""
         keys = [self._store.key("history", span) for span in changes]
         arguments: list[str | int | bytes] = [writer, _LEASE_MS, _KEPT_MS]
         for change in changes.values():
@@ -86,15 +86,15 @@ class RedisRings:
         return bool(done)
 
     def release(self, writer: str) -> None:
-        """Another one may write from now on."""
+        """Releases the lease, so that another one may write."""
         self._store.ask(
-            "giving the history back",
+            "releasing the history",
             lambda client: client.eval(_RELEASE, 1, self._lease, writer),
             attempts_s=_ATTEMPTS_S,
         )
 
     def read(self, span: str) -> dict[bytes, bytes]:
-        """All fields of a ring, whoever wrote them."""
+        """All fields of a ring, of any writer."""
 
         def command(client: Client) -> dict[bytes, bytes]:
             found: dict[bytes, bytes] = client.hgetall(self._store.key("history", span))

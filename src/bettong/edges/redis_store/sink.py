@@ -1,13 +1,13 @@
-"""Results in Redis, and how far each partition's results are delivered."""
+"""Results in Redis, and the position up to which each partition's results are delivered."""
 
 from collections.abc import Sequence
 
 from bettong.edges.redis_store.connection import RedisStore
 
 # KEYS: results, positions. ARGV: partition, position, results_max, message...
-# A script runs alone, as a transaction does, and can look first: the same delivery a second time (its answer
-# was lost) changes nothing. The position is written last, so that a command which fails leaves no trace.
-# Lua's stack takes about 8000 values at once, so messages are pushed in portions.
+# A script is atomic, as a transaction is, and can check first: repeating a delivery (its answer was lost) changes
+# nothing. The position is written last, so that a failed command does not move it.
+# Lua's stack holds about 8000 values, so messages are pushed in portions.
 _DELIVER = """
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
 for first = 4, #ARGV, 1000 do
@@ -30,9 +30,8 @@ class RedisSink:
     ) -> None:
         """Appends `messages` to the sink's results, keeps the newest `results_max`, stores the position.
 
-        All of it or nothing. Does nothing when the stored position is `position` already, so that a delivery may be
-        tried again after a StoreError. `results_max` counts the whole sink, all partitions; with 0 nothing
-        but the position is touched.
+        Atomic. Does nothing when the stored position is `position` already, so that a delivery may be retried after a
+        StoreError. `results_max` is for the whole sink, all partitions; with 0 only the position is stored.
         """
         positions, results = self._keys(sink)
         if results_max == 0:
@@ -48,7 +47,7 @@ class RedisSink:
         )
 
     def position(self, sink: str, partition: int) -> bytes | None:
-        """The position stored last; None when nothing was delivered yet."""
+        """The last stored position; None when nothing was delivered yet."""
         positions, _ = self._keys(sink)
         position: bytes | None = self._store.ask(
             f"reading the position of {sink}/{partition}",
@@ -57,7 +56,7 @@ class RedisSink:
         return position
 
     def results(self, sink: str, *, newest: int) -> list[bytes]:
-        """At most `newest` (1 or more) of the results kept, oldest first."""
+        """The newest stored results, at most `newest` (1 or more), oldest first."""
         _, results = self._keys(sink)
         return self._store.ask(
             f"reading results of {sink}", lambda client: client.lrange(results, -newest, -1)

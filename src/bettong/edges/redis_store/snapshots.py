@@ -7,7 +7,7 @@ from bettong.snapshots.chain import Increment, increments_of, superfluous
 
 
 class RedisSnapshots:
-    """A `SnapshotStore` in Redis. An increment holds at most 512 MiB, Redis' own limit. Raises StoreError."""
+    """A `SnapshotStore` in Redis. An increment holds at most 512 MiB, Redis's limit. Raises StoreError."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class RedisSnapshots:
                 together.hkeys(key)
                 together.sadd(self._index, key)
                 _, names, _ = together.execute()
-            # Deciding here is safe: what is superfluous once stays so, whatever others save meanwhile.
+            # Deciding outside the transaction is safe: a superfluous increment stays superfluous.
             if old := superfluous(_increments(names)):
                 client.hdel(key, *(each.name for each in old))
 
@@ -46,7 +46,7 @@ class RedisSnapshots:
     def increments(self, partition: PartitionId) -> list[Increment]:
         """See SnapshotStore."""
         names = self._store.ask(
-            f"looking for snapshots of {partition}",
+            f"listing snapshots of {partition}",
             lambda client: client.hkeys(self._key(partition)),
         )
         return _increments(names)

@@ -5,7 +5,7 @@ from bettong.errors import StoreError
 
 
 class RedisVersions:
-    """`snapshots.references.NamedBytes` in Redis: a hash a series. Raises StoreError."""
+    """`snapshots.references.NamedBytes` in Redis: one hash per series. Raises StoreError."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class RedisVersions:
     def names(self, folder: str) -> list[str]:
         """See NamedBytes."""
         names = self._store.ask(
-            f"looking for versions of reference table {folder}",
+            f"listing versions of reference table {folder}",
             lambda client: client.hkeys(self._key(folder)),
         )
         return [name.decode() for name in names]

@@ -1,1 +1,1 @@
-"""Reads what runs and what it has stored: the part of inspection with input and output."""
+"""Reads services and what they have stored: the part of inspection with input and output."""

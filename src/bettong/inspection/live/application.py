@@ -1,4 +1,4 @@
-"""The application in a file, as inspection needs it."""
+"""Loads the application in a file, for inspection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bettong.inspection.unknown_names import unknown_names
 
 
 def loaded_application(application: str) -> Application:
-    """`application`: a file, or `FILE:NAME` of several. Raises ApplicationError for mistakes in it."""
+    """`application`: a file, or `FILE:NAME` if it defines several. Raises ApplicationError for mistakes in it."""
     return load(application)
 
 

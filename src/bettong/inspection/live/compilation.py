@@ -1,4 +1,4 @@
-"""An application compiled for its mistakes alone: nothing runs."""
+"""Compiles an application only to find its mistakes: nothing runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bettong.worker.stage_program import program
 
 
 def compiled_plan(application: str) -> Plan:
-    """See `loaded_plan`; after its functions were compiled, some seconds the first time."""
+    """See `loaded_plan`; also compiles its functions, which takes some seconds the first time."""
     planned = loaded_plan(application)
     cache = kernel_cache(ServiceSettings.model_fields["kernel_cache"].default)
     for stage in planned.stages:
-        # Nothing is saved here, so nothing needs a true key.
+        # No state is saved here, so any key will do.
         program(stage, compiled=True, cache=cache, state_key=b"check")
     return planned

@@ -1,4 +1,4 @@
-"""The dead letters of an application as they come, counted by reason."""
+"""Follows the dead letters of an application, counted by reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bettong.inspection.live.dead_letters import dead_letters_of, readable
 from bettong.inspection.reason_counts import ReasonCounts, counted
 from bettong.topics import dead_letter_topic
 
-# What is read of a topic that is there already: some seconds at most. Of more, the newest.
+# The newest records of an existing topic that are read: at most some seconds' work.
 _RECORDS_MAX = 10_000
 _POLL_RECORDS_MAX = 500
 _ORIGINS_MAX = 100_000
@@ -25,7 +25,7 @@ _ANSWER_WAIT_S_MAX = 1.5
 
 
 class DeadLetterTail(Closing):
-    """Counts dead letters, the newest 10,000 records' at first and then all that come. For one thread.
+    """Counts dead letters: those of the newest 10,000 records, then all new ones. For one thread.
 
     A frame that was written again counts once, as long as its origin is among the last 100,000.
     """
@@ -40,7 +40,7 @@ class DeadLetterTail(Closing):
         self._highest: OrderedDict[tuple[int, Origin], SequenceNumber] = OrderedDict()
 
     def count(self, seconds: float) -> ReasonCounts:
-        """With what can be read within about `seconds`. Raises LogError; the next call goes on, or begins anew."""
+        """The counts after reading for about `seconds`. Raises LogError; the next call continues, or starts over."""
         try:
             reader = self._reader or self._begun()
             until_s = time.monotonic() + seconds
@@ -55,7 +55,7 @@ class DeadLetterTail(Closing):
         return self._counts
 
     def close(self) -> None:
-        """Closes the connection, and forgets what was counted: the next call counts anew."""
+        """Closes the connection, and forgets the counts: the next call starts over."""
         if self._reader is not None:
             self._reader.close()
         self._reader, self._counts = None, ReasonCounts()

@@ -1,11 +1,10 @@
-"""The dead letters of an application, as they lie in the log, and which of them were sent again.
+"""The dead letters of an application in the log, and which of them were sent again.
 
-A dead letter is named by where it lies, `partition.offset.row`: a name that stays while others come. Frames that
+A dead letter's id is its position, `partition.offset.row`, which does not change as others are added. Frames that
 were written again (a replay, a resend) are skipped, by the delivery rule.
 
 A command that sends a dead letter again opens a session under a stream named after it. For such a stream the sender
-leaves a mark in the topic at each opening, which says how far the stream is: the log itself remembers what was sent
-again.
+leaves a mark in the topic at each opening, with the stream's position: the log itself records what was sent again.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from bettong.inspection.dead_letters import Found, ResendMark
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 
-# Where a sender leaves marks.
+# The partition in which a sender leaves marks.
 _MARKS = 0
 
 
 class DeadLetterLog:
-    """Reads the topic of dead letters; takes the memory of a few fetches, and a little for each that was sent again."""
+    """Reads the topic of dead letters; needs memory for a few fetches, and a little for each one sent again."""
 
     def __init__(self, kafka: str | KafkaConnection, application: str, *, frame_bytes_max: int) -> None:
         self._kafka = kafka
@@ -58,7 +57,7 @@ class DeadLetterLog:
         return found
 
     def at(self, id_: DeadLetterId) -> Found:
-        """The dead letter of that name. Raises BettongError when there is none."""
+        """The dead letter with that id. Raises BettongError when there is none."""
         partition = TopicPartition(self._topic, id_.partition)
         with LogAdmin(self._kafka) as admin:
             first, end = (
@@ -75,11 +74,11 @@ class DeadLetterLog:
                         if found.id == id_:
                             return found
         raise BettongError(
-            f"there is no dead letter {id_} in {self._topic}; `bettong dead-letters list` names them"
+            f"there is no dead letter {id_} in {self._topic}; `bettong dead-letters list` lists them"
         )
 
     def _frames(self, *partitions: int) -> Iterator[tuple[Record, Frame]]:
-        """All frames of these partitions, of all when none is named; what is no frame is skipped."""
+        """All frames of these partitions, of all when none is given; records that are not frames are skipped."""
         with LogAdmin(self._kafka) as admin:
             firsts, ends = admin.beginnings([self._topic]), admin.ends([self._topic])
         wanted = {
@@ -93,7 +92,7 @@ class DeadLetterLog:
 
 
 def readable(record: Record) -> list[Frame]:
-    """The frame of a record; none for what is no frame."""
+    """The frame of a record; none if it is not a frame."""
     try:
         return [decode(record.value)]
     except FrameError:
@@ -110,7 +109,7 @@ def _taken(table: DeliveryTable, frame: Frame) -> bool:
 
 
 def dead_letters_of(record: Record, frame: Frame) -> Iterator[Found]:
-    """The dead letters of a frame, each by its row; none of a frame without messages. What is none is skipped."""
+    """The dead letters of a frame, each by its row; rows that cannot be read are skipped."""
     for row, data in enumerate(frame.rows or ()):
         with contextlib.suppress(DecodeError):
             dead_letter = DeadLetter.FromString(data)

@@ -1,4 +1,4 @@
-"""Asks Redis what services say, and Kafka where logs end."""
+"""Reads services' records from Redis, and the ends of logs from Kafka."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, O
 from bettong.inspection.services import remote_rows
 from bettong.topics import stage_of_topic, stage_topic
 
-# An answer that takes longer is none: people wait for it, and what they read is to be true within 2 s.
+# A slower answer counts as none: people wait for it, and what they read shall be true within 2 s.
 _ANSWER_WAIT_S_MAX = 1.5
-_ATTEMPTS_S = 0.5  # one more after a connection that a restart has cut
+_ATTEMPTS_S = 0.5  # for one more attempt after a restart has cut the connection
 
 
 def inspect_remote(application: str, redis: RedisConnection, kafka: KafkaConnection | None) -> Inspection:
-    """A deployment elsewhere; without `kafka`, lag is what the processor says. Raises StoreError."""
+    """A deployment elsewhere; without `kafka`, lag is as the processor reports it. Raises StoreError."""
     answers = ask(application, redis, kafka)
     return inspection(application, remote_rows(answers.live), answers)
 
@@ -35,30 +35,30 @@ def ask(
     *,
     redis_may_be_away: bool = False,
 ) -> DeploymentAnswers:
-    """What Redis and Kafka say now. Raises StoreError for a Redis that is away, unless it may be."""
+    """The answers of Redis and Kafka now. Raises StoreError for a Redis that is away, unless it may be."""
     with LiveDeployment(application, redis, kafka) as live:
         return live.answers(redis_may_be_away=redis_may_be_away)
 
 
 class LiveDeployment(Closing):
-    """Asks the Redis and the Kafka of one deployment, as often as one likes, over the same connections.
+    """Reads the Redis and the Kafka of one deployment repeatedly, over the same connections.
 
     For one thread. Each call takes 7 s at most while neither answers, else milliseconds. `application`: its name.
     """
 
     def __init__(self, application: str, redis: RedisConnection, kafka: KafkaConnection | None) -> None:
-        """Does not connect yet. Raises StoreError and SettingsError for addresses that are none."""
+        """Does not connect yet. Raises StoreError and SettingsError for invalid addresses."""
         self.application = application
         self._store = RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
         self._kafka = kafka
         self._admin = LogAdmin(kafka, answer_wait_s_max=_ANSWER_WAIT_S_MAX) if kafka is not None else None
 
     def answers(self, *, redis_may_be_away: bool = False) -> DeploymentAnswers:
-        """What they say now. Raises StoreError for a Redis that is away, unless it may be."""
+        """Their answers now. Raises StoreError for a Redis that is away, unless it may be."""
         silent: dict[str, str] = {}
         answers = DeploymentAnswers()
         try:
-            answers = self._said()
+            answers = self._stored_records()
         except StoreError as error:
             if not redis_may_be_away:
                 raise
@@ -70,7 +70,7 @@ class LiveDeployment(Closing):
                 if used is not None:
                     answers = replace(answers, partitions=in_use(answers.partitions, used))
             except LogError as error:
-                self._admin.close()  # the next question connects anew
+                self._admin.close()  # the next call connects again
                 silent["kafka"] = str(error)
         return replace(answers, logs=logs, silent=silent)
 
@@ -80,7 +80,7 @@ class LiveDeployment(Closing):
         if self._admin is not None:
             self._admin.close()
 
-    def _said(self) -> DeploymentAnswers:
+    def _stored_records(self) -> DeploymentAnswers:
         metrics = LiveMetrics(self._store)
         holders = read_holders(self._store, attempts_s=_ATTEMPTS_S)
         return DeploymentAnswers(
@@ -91,7 +91,7 @@ class LiveDeployment(Closing):
         )
 
     def _logs(self, admin: LogAdmin, kafka: KafkaConnection) -> tuple[Logs, int | None]:
-        """Of the partitions that are in use, and how many these are; None: all."""
+        """The ends of the partitions in use, and how many these are; None: all."""
 
         def by_stage(offsets: Mapping[TopicPartition, int]) -> Offsets:
             return {

@@ -1,4 +1,4 @@
-"""What an application's stages leave out of their folds, as its log says."""
+"""Reads which records an application's stages leave out of their folds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bettong.worker.exclusions import Exclusion
 def exclusions_of(
     plan: Plan, where: Locations, partitions: Iterable[PartitionId]
 ) -> dict[PartitionId, Mapping[int, Exclusion]]:
-    """What the fold of each partition leaves out, by offset. Raises LogError.
+    """The records that the fold of each partition leaves out, by offset. Raises LogError.
 
-    A processor of an older version has made no topic for that: then it is nothing.
+    Empty if an older version's processor made no topic for that.
     """
     with LogAdmin(where.kafka) as admin:
         if not admin.topics(exclusions_topic(plan.application)):

@@ -1,4 +1,4 @@
-"""What Redis and Kafka say of one processor, for its health."""
+"""Reads the facts about one processor's health from Redis and Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bettong.metrics import OFFSET
 
 
 def record_of(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
-    """The live record of the processor that has these settings, or why Redis does not give it."""
+    """The live record of the processor that has these settings, or why Redis cannot be read."""
     try:
         with RedisStore(settings.redis_connection, application) as store:
             return LiveMetrics(store).live().get(settings.instance, {}), ""
@@ -23,7 +23,7 @@ def record_of(settings: ProcessorSettings, application: str) -> tuple[dict[str, 
 
 
 def facts_now(settings: ProcessorSettings, application: str, topics: Mapping[str, str]) -> Facts | None:
-    """How far it is; None when Kafka or Redis does not answer. `topics`: its stages by their topics."""
+    """Its progress; None when Kafka or Redis does not answer. `topics`: its stages by their topics."""
     names = {stage: topic for topic, stage in topics.items()}
     try:
         with (

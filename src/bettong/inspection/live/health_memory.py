@@ -1,4 +1,4 @@
-"""What the last check of a processor's health has shown, in a file between checks; each is a process of its own."""
+"""Keeps the result of a processor's last health check in a file, because each check is a process of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bettong.topics import stage_topic
 
 @dataclass(frozen=True, slots=True)
 class HealthMemory:
-    """The application's name, its stages by their topics, and what was seen; None before the first check."""
+    """The application's name, its stages by their topics, and the last result; None before the first check."""
 
     application: str
     topics: Mapping[str, str]
@@ -22,13 +22,13 @@ class HealthMemory:
 
 
 def remembered(file: Path, application: str) -> HealthMemory:
-    """What the file says. Without one the application is loaded, from the file `application`, for its names,
-    and it is remembered: a probe that is cut off later need not load it again.
+    """The file's content. Without one, loads the application from the file `application` for its names, and
+    remembers them at once: a probe that is killed later need not load it again.
     """
     try:
         found = json.loads(file.read_text())
     except FileNotFoundError:
-        # Most probes need none of the application, and no time for what it imports.
+        # Most probes do not need the application, nor the time of its imports.
         from bettong.inspection.live.application import loaded_plan
 
         planned = loaded_plan(application)
@@ -42,7 +42,7 @@ def remembered(file: Path, application: str) -> HealthMemory:
 
 
 def remember(file: Path, memory: HealthMemory) -> None:
-    """Replaces the file as a whole: a probe that is cut off leaves the old one."""
+    """Replaces the file as a whole: a probe that is killed leaves the old one."""
     seen = {"folded": memory.seen.folded, "since_s": memory.seen.since_s} if memory.seen else None
     fresh = file.with_suffix(f".{os.getpid()}")
     view = {"application": memory.application, "topics": dict(memory.topics), "seen": seen}

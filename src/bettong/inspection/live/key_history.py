@@ -1,4 +1,4 @@
-"""The history of a key, folded from the log beside what runs: nothing is stopped and nothing is written."""
+"""The history of a key, folded from the log while the application runs: nothing is stopped or written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bettong.worker.stage_program import program
 
 @dataclass(frozen=True, slots=True)
 class PartitionLog:
-    """The log of the partition that a key is in, one of `partitions`: from `begin` up to but not including `end`."""
+    """The log of a key's partition, one of `partitions`: from `begin` up to but not including `end`."""
 
     stage: Stage
     topic: str
@@ -47,7 +47,7 @@ class PartitionLog:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What is folded: the records from `first` up to but not including `until`, after `snapshot`."""
+    """The records to fold: from `first` up to but not including `until`, after `snapshot`."""
 
     log: PartitionLog
     first: int
@@ -70,9 +70,9 @@ def log_of(plan: Plan, stage: Stage, key: KeyValue, where: Locations) -> Partiti
 def stretch_of(
     plan: Plan, log: PartitionLog, where: Locations, until: int, *, from_snapshot: bool
 ) -> Stretch:
-    """Where to begin: at the beginning of the log, else after a snapshot; with `from_snapshot` after the newest one.
+    """Begins at the beginning of the log, else after a snapshot; with `from_snapshot` after the newest one.
 
-    Raises StoreError, and LogTruncatedError when the log does not reach back and no snapshot does.
+    Raises StoreError, and LogTruncatedError when the beginning of the log was deleted and no snapshot replaces it.
     """
     if log.begin == 0 and not from_snapshot:
         return Stretch(log, 0, until, None)
@@ -88,15 +88,14 @@ def stretch_of(
         offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
     raise LogTruncatedError(
         f"partition {log.partition} of stage {log.stage.name}: its log begins at {log.begin}, and no snapshot lies"
-        f" between there and {until} (there are: {offsets}): how the state came about is not known any more; give a"
-        " higher --until"
+        f" between there and {until} (there are: {offsets}), so the state cannot be rebuilt; give a higher --until"
     )
 
 
 def kept_snapshots(plan: Plan, found: Stretch, where: Locations) -> list[int]:
-    """The offsets of the snapshots in the stretch: the one that it begins with, and those that are kept.
+    """The offsets of the snapshots in the stretch: its first one, and those that are kept.
 
-    Without the latter where the store is away: who folds from the beginning needs none.
+    Without the latter where the store is away: a fold from the beginning needs none.
     """
     offsets = {found.first} if found.snapshot is not None else set[int]()
     try:
@@ -127,7 +126,7 @@ def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> K
 
 
 def folded(history: KeyHistory, found: Stretch, where: Locations) -> Iterator[list[Event]]:
-    """What became of the key in each record, until the stretch or the history ends. Raises LogError."""
+    """The key's events in each record, until the stretch or the history ends. Raises LogError."""
     partition = TopicPartition(found.log.topic, found.log.partition)
     records = stretch(
         where.kafka,
@@ -146,7 +145,7 @@ def folded(history: KeyHistory, found: Stretch, where: Locations) -> Iterator[li
 def _snapshot(
     store: SnapshotStore, partition: PartitionId, wanted: range, *, newest: bool
 ) -> tuple[int, list[bytes]] | None:
-    """The newest or oldest snapshot whose offset is wanted, as the increments that make it."""
+    """The newest or oldest snapshot with a wanted offset, as its increments."""
     usable = [each for each in chains(store.increments(partition)) if each[-1].offset in wanted]
     for chain in usable if newest else reversed(usable):
         kept = read_chain(store, partition, chain)

@@ -1,4 +1,4 @@
-"""The newest states of an application at rest, read and divided anew as often as is asked: they stay where they are."""
+"""Reads the newest states of an application at rest and divides them over partitions; the stored ones stay."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from bettong.worker.stage_program import StageProgram
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """Of a partition. `head`: its newest increment without states; `increments`: the chain up to that one.
+    """The newest snapshot of a partition. `head`: its newest increment without states; `increments`: its chain.
 
-    Where nothing was ever saved, an empty head of no increments.
+    Where nothing was ever saved, an empty head without increments.
     """
 
     head: Snapshot
@@ -34,7 +34,7 @@ Found: TypeAlias = Mapping[str, Sequence[Newest]]
 
 
 class NewestStates:
-    """Of one application. Methods block, and raise StoreError and SnapshotError. `program`: gives that of a stage."""
+    """Of one application. Methods block, and raise StoreError and SnapshotError. `program`: returns a stage's."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class NewestStates:
         self._frame_bytes_max = frame_bytes_max
 
     def newest(self, partitions: int, below: Mapping[PartitionId, int] | None = None) -> Found:
-        """By stage and partition; `below`: only what was saved at lower offsets than these."""
+        """By stage and partition; `below`: only snapshots at lower offsets than these."""
         return {
             stage.name: [
                 self._newest(id_, None if below is None else below[id_])
@@ -60,10 +60,10 @@ class NewestStates:
         }
 
     def lasting(self, found: Found, begins: Mapping[PartitionId, int]) -> Found:
-        """The same states, where they stay in the store when snapshots are saved at `begins`, whole ones.
+        """The same states, saved so that they stay in the store when whole snapshots are saved at `begins`.
 
-        A store keeps what the newest roots need. Where a zombie has saved a newer root than the newest state has, that
-        state would go: it is saved once more, whole.
+        A store keeps what the newest roots need. Where a zombie has saved a newer root than the newest state has, the
+        store would delete that state: it is saved once more, whole.
         """
         return {
             stage: [
@@ -112,8 +112,8 @@ class NewestStates:
         data = read_chain(self._snapshots, id_, newest.increments)
         if data is None:
             raise SnapshotError(
-                f"{id_}: a part of its newest snapshot, at {newest.head.offset}, has gone while it was read: does"
-                " something of the application run? Stop it, and try again"
+                f"{id_}: a part of its newest snapshot, at {newest.head.offset}, was deleted while it was read: a"
+                " service of the application may run. Stop it, and try again"
             )
         for each in data:
             worker.restore(each)

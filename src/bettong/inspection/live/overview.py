@@ -1,4 +1,4 @@
-"""The overview of what runs, polled again and again."""
+"""Polls the overview of a deployment."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bettong.inspection.overview import Overview, overview
 
 
 class LiveOverview(Closing):
-    """Of one deployment, over one connection to its Redis."""
+    """The overview of one deployment, over one connection to its Redis."""
 
     def __init__(self, application: str, redis: RedisConnection) -> None:
         self._store = RedisStore(redis, application)
         self._metrics = LiveMetrics(self._store)
 
     def now(self) -> Overview | None:
-        """How it stands; None while Redis is away."""
+        """The newest overview; None while Redis is away."""
         try:
             return overview(self._metrics.live(), self._metrics.partitions())
         except StoreError:

@@ -1,4 +1,4 @@
-"""What an application is made of while it is stopped: its topics in Kafka, and what Redis knows beside its states."""
+"""The parts of a stopped application: its topics in Kafka, and its data in Redis other than states."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from bettong.topics import boundaries_topic, dead_letter_topic, stage_of_topic, 
 from bettong.worker.stage_program import StageProgram, program
 
 _POLL_S = 0.5
-# What a service has said of itself is forgotten when its record says so, by the clock of Redis.
+# A service's record expires by the clock of Redis.
 _LATE_S = 2.0
-# Only for what this does with the lead and with leases: neither is held.
+# The constructors of the lead and of leases need one; neither is held here.
 _NO_TTL_MS = 1
 
 
 class PartsAtRest(Closing):
-    """See `repartitioning.AtRest`. A context manager. `on_wait` gets a line for people while services fall silent."""
+    """See `repartitioning.AtRest`. A context manager. `on_wait` gets a text while services' records expire."""
 
     def __init__(
         self, plan: Plan, where: Locations, *, on_wait: Callable[[str], None] = lambda _: None
@@ -52,12 +52,12 @@ class PartsAtRest(Closing):
         self._stage_topics = [stage_topic(plan.application, stage.name) for stage in plan.stages]
 
     def running(self) -> Collection[str]:
-        """See AtRest. Waits until those that have just been stopped are silent: as long as their records live."""
+        """See AtRest. Waits until the records of services that have just been stopped expire."""
         metrics = LiveMetrics(self.store)
         live = metrics.live()
         deadline_s = time.monotonic() + silent_in_s(live) + _LATE_S
         while live and time.monotonic() < deadline_s:
-            self._on_wait(f"waiting until nothing is heard any more of {', '.join(sorted(live))}")
+            self._on_wait(f"waiting until the records of {', '.join(sorted(live))} expire")
             time.sleep(_POLL_S)
             before, live = live, metrics.live()
             if speaking := speak(before, live, after_s=_POLL_S):
@@ -118,28 +118,28 @@ class PartsAtRest(Closing):
             log = TopicPartition(record.topic, record.partition)
             if record.value != wanted[log][1]:
                 raise LogError(
-                    f"{log}: at offset {record.offset}, where its mark belongs, lies a record of"
+                    f"{log}: at offset {record.offset}, where its mark belongs, is a record of"
                     f" {len(record.value)} bytes that something has appended meanwhile: find out what ran; restore the"
                     " topic and the snapshots from a copy, or start under another application name"
                 )
 
     def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
-        """See AtRest. What sessions have said of streams, and what is stored of external topics that sources read."""
+        """See AtRest. From the leases of streams, and the stored boundaries of external topics that sources read."""
         sources = {source.name: source for source in self._plan.sources}
         leases, logs = RedisLeases(self.store, lease_ms=_NO_TTL_MS), self._logs()
         found: dict[Origin, SequenceNumber] = {}
         for source in self._plan.sources:
-            found |= self._read_apart(source)
+            found |= self._stored_boundaries(source)
         for origin in origins:
             if origin not in found and stream_of(origin) in sources:
                 found[origin] = leases.acknowledged(origin, logs[stream_of(origin)])
         return found
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """See AtRest. A checkpoint of Spark is forgotten when the last one to fold was somebody else.
+        """See AtRest. Spark forgets its checkpoint when another instance was the last to fold.
 
-        What partitions have reported is of other states: they go on without anything that is due, so that they get a
-        TICK, and the task that folds it finds out.
+        Partitions' reports are of other states: new ones claim nothing that is due, so that they get a TICK, and the
+        task that folds it finds out.
         """
         RedisLead(self.store, ttl_ms=_NO_TTL_MS).folds("repartition")
         metrics = LiveMetrics(self.store)
@@ -153,7 +153,7 @@ class PartsAtRest(Closing):
         self.store.close()
 
     def _logs(self) -> dict[str, str]:
-        """By source, what identifies the log of its stage, as sessions say it: see the sender's intake."""
+        """By source, the identity of its stage's log, as sessions store it: see the sender's intake."""
         application = self._plan.application
         topics = {
             source.name: (
@@ -165,8 +165,8 @@ class PartsAtRest(Closing):
         identities = self._admin.identities({each for pair in topics.values() for each in pair})
         return {name: "/".join(identities[each] for each in pair) for name, pair in topics.items()}
 
-    def _read_apart(self, source: Source) -> dict[Origin, SequenceNumber]:
-        """Of a source that reads an external topic, up to where each of its partitions is durable."""
+    def _stored_boundaries(self, source: Source) -> dict[Origin, SequenceNumber]:
+        """How far each partition is durable of a source that reads an external topic."""
         topic = boundaries_topic(self._plan.application, source.name)
         if source.from_ is None or not self._admin.partition_counts([topic])[topic]:
             return {}
@@ -177,17 +177,17 @@ class PartsAtRest(Closing):
 
 
 def _durable(topic: str, key: bytes, data: bytes) -> tuple[str, SequenceNumber]:
-    """A stream and up to where it is durable, as the sender's `batcher` writes it. Raises LogError."""
+    """A stream and how far it is durable, as the sender's `batcher` writes it. Raises LogError."""
     try:
         return key.decode(), SequenceNumber(int(json.loads(data)["durable"]))
     except (ValueError, KeyError, TypeError) as error:
         raise LogError(
-            f"{topic}: {data[:100]!r} of stream {key[:100]!r} are no batch boundaries: {error}; restore the topic"
+            f"{topic}: {data[:100]!r} of stream {key[:100]!r} are not batch boundaries: {error}; restore the topic"
         ) from None
 
 
 def repartitioning_of(plan: Plan, where: Locations, parts: PartsAtRest, *, on_step: OnStep) -> Repartitioning:
-    """Of an application at rest, with its states where they are kept."""
+    """The repartitioning of an application at rest, with its snapshot store."""
 
     @lru_cache(maxsize=1)
     def ready(stage: str) -> StageProgram:

@@ -1,4 +1,4 @@
-"""What clients have sent, as a test to paste."""
+"""Messages that clients have sent, as a test to paste."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recorded_case(
     key: KeyValue | None = None,
     span: tuple[datetime | None, datetime | None] = (None, None),
 ) -> str:
-    """A test of all messages that the logs of these stages hold, which clients feed; or of one key, or of a time.
+    """A test of all messages in the logs of these stages, which clients feed; or those of one key, or of a time.
 
     Raises LogError, StoreError, and another BettongError for a log that the application cannot read.
     """

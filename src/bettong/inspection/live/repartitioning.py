@@ -1,20 +1,20 @@
-"""Gives an application that is stopped another number of partitions. Begun again after any interruption, it goes on.
+"""Changes the number of partitions of a stopped application. Run again after any interruption, it resumes.
 
     checks                 nothing is changed before all of them have passed
-    states are divided     to see that it can be done: nothing is kept of it
+    states are divided     to see that it can be done: the result is dropped
     keep "begun"           services do not start any more
     partitions are added   to topics that have too few
     checks again
-    keep "switched"        the one record: before it nothing is changed that counts, behind it all that is left is done
-    states are divided     from the snapshots of the generation before, which stay until another one is saved
-    snapshots in place     at the offset behind the mark of each log
-    logs marked            no fold goes past a mark with states of the generation before
+    keep "switched"        the commit: before it no effective change is made, after it the rest must be done
+    states are divided     from the previous generation's snapshots, which stay until another one is saved
+    snapshots saved        at the offset after the mark of each log
+    logs marked            no fold goes past a mark with states of the previous generation
     keep "complete"        services may start
 
-All steps but the one record may be done twice. Of two runs the one that has begun last goes on. The other one ends with
-an error: it reads its own record back, and another one counts (`snapshots.partitioning`).
+All steps but the commit may be done twice. Of two runs, the one that began last continues. The other ends with an
+error: it reads its record back and finds that another one is valid (`snapshots.partitioning`).
 
-Pure but for what `AtRest` and the store of snapshots do.
+Pure but for `AtRest` and the snapshot store.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from bettong.worker.stage_program import StageProgram
 
 
 class OnStep(Protocol):
-    """Gets a line for people, and where it is known how much of the step is done."""
+    """Gets a text for people, and how much of the step is done, if known."""
 
     def __call__(self, step: str, done: int = 0, total: int = 0, /) -> None:
-        """Called before what it says."""
+        """Called before the step."""
 
 
 def _say_nothing(_step: str, _done: int = 0, _total: int = 0, /) -> None:
@@ -65,45 +65,45 @@ _Ends: TypeAlias = Mapping[str, list[int]]
 
 
 class AtRest(Protocol):
-    """What an application is made of, at rest. Methods block, and raise LogError and StoreError."""
+    """The parts of an application at rest. Methods block, and raise LogError and StoreError."""
 
     def running(self) -> Collection[str]:
-        """Who lives, by their own word."""
+        """The instances whose records are live."""
 
     def kept(self) -> Partitioning | None:
-        """The newest record that counts, of how many partitions there are."""
+        """The newest valid record of how many partitions there are."""
 
     def keep(self, partitioning: Partitioning) -> None:
-        """Appends a record; it is durable then. Whether it counts, `kept` says."""
+        """Appends a record durably. Whether it is valid, `kept` tells."""
 
     def counts(self) -> Mapping[str, int]:
         """How many partitions each topic has, 0 for one that does not exist."""
 
     def stages(self) -> Collection[str]:
-        """All stages that have a log, those that the application's file does not have included."""
+        """All stages that have a log, including those that the application's file does not have."""
 
     def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
-        """No topic has fewer then. `only_check`: raises LogError where that would be refused."""
+        """Gives each topic at least so many. `only_check`: only raises LogError where that would be refused."""
 
     def ends(self) -> Mapping[PartitionId, int]:
-        """Where the log of each partition of each stage ends, those out of use included."""
+        """Where the log of each partition of each stage ends, including those out of use."""
 
     def mark(self, marks: Mapping[PartitionId, tuple[int, bytes]]) -> None:
-        """Appends a record to each of these logs, at an offset, unless it is there already; they are durable then.
+        """Appends a record to each of these logs durably, at an offset, unless it is there already.
 
         Raises LogError where another one is there.
         """
 
     def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
-        """Up to where senders know the frames of clients to be durable."""
+        """Up to which frame each client's frames are durable, as senders know."""
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """What is not of the log forgets what it knows of before, and learns where these partitions go on."""
+        """Resets what is stored outside the log, to start these partitions at these offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repartitioned:
-    """What was done, or would be. `old` equals `new` where there is nothing to do."""
+    """The result, or that of a dry run. `old` equals `new` where there is nothing to do."""
 
     old: int
     new: int
@@ -112,9 +112,9 @@ class Repartitioned:
 
 
 class Repartitioning:
-    """Of one application. `program`: gives that of a stage. `on_step`: told of each step before it is done.
+    """Of one application. `program`: returns a stage's. `on_step`: called before each step.
 
-    `run`: what no other run is called.
+    `run`: a unique id of this run.
     `snapshot_bytes_max`: the largest snapshot that the store takes; None where it has no limit of its own.
     """
 
@@ -141,11 +141,11 @@ class Repartitioning:
     def change(
         self, to: int, *, given_up: Collection[str] = frozenset(), dry_run: bool = False
     ) -> Repartitioned:
-        """From now on there are `to` partitions. `dry_run`: only says what would be, after all checks.
+        """Changes the number of partitions to `to`. `dry_run`: only reports what would be done, after all checks.
 
-        `given_up`: clients whose frames that may have come in part count as taken; see `check_complete`. Raises
-        NotAtRestError where the application is not at rest; then, and after any other error before the switch, nothing
-        that counts is changed.
+        `given_up`: clients whose frames that may have arrived in part count as taken; see `check_complete`. Raises
+        NotAtRestError where the application is not at rest; then, and after any other error before the switch, no
+        effective change was made.
         """
         kept = self._parts.kept()
         now = present(kept, self._parts.counts())
@@ -178,7 +178,7 @@ class Repartitioning:
         return Repartitioned(now.partitions, to, self._finish(switched))
 
     def take_back(self) -> Repartitioned:
-        """Ends a change that is not switched yet: everything is as it was, but for partitions that topics have got.
+        """Undoes a change that has not switched yet. Only partitions that were added to topics stay.
 
         Raises LogError where there is none.
         """
@@ -187,25 +187,24 @@ class Repartitioning:
         if now.change is None:
             raise LogError(
                 f"application {application!r} is not being repartitioned: it has {now.partitions} partitions; to change"
-                " that, say --partitions"
+                " that, give --partitions"
             )
         if now.change.switched:
             raise LogError(
                 f"application {application!r} has switched to {now.partitions} partitions: finish that with"
-                f" --partitions {now.partitions}; then --partitions {now.change.partitions} gives it the number that it"
-                " had"
+                f" --partitions {now.partitions}; then --partitions {now.change.partitions} restores the old number"
             )
         self._keep(now.completed())
         return Repartitioned(now.change.partitions, now.partitions, {})
 
     def _keep(self, record: Partitioning) -> None:
-        """Raises LogError where it does not count, for another run was faster."""
+        """Appends a record. Raises LogError where it is not valid because another run was faster."""
         self._parts.keep(record)
         self._check_counts(record)
 
     @contextmanager
     def _counting(self, record: Partitioning | None) -> Iterator[None]:
-        """What is done while the record is the newest one: LogError where it is not, whatever fails for that reason."""
+        """Raises LogError unless the record is still the newest one at the end, or when the body fails."""
         try:
             yield
         except BettongError:
@@ -220,8 +219,8 @@ class Repartitioning:
             raise LogError(overtaken(found, self._plan.application))
 
     def _at_rest(self, partitions: int, given_up: Collection[str]) -> tuple[Found, _Ends]:
-        """The newest state of each partition, which is of the end of its log. Raises NotAtRestError."""
-        self._on_step("is everything folded, saved and acknowledged?")
+        """The newest state of each partition, as of the end of its log. Raises NotAtRestError."""
+        self._on_step("checking that everything is folded, saved and acknowledged")
         ends = self._ends_of(self._parts.ends(), partitions)
         found = self._states.newest(partitions)
         heads = {stage: [each.head for each in of_stage] for stage, of_stage in found.items()}
@@ -240,7 +239,7 @@ class Repartitioning:
         ends = self._ends_of(self._parts.ends(), partitions)
         if any(ends[stage][: len(before)] != before for stage, before in known.items()):
             raise NotAtRestError(
-                f"the log of {self._plan.application!r} has grown meanwhile: something of it runs and does not say so;"
+                f"the log of {self._plan.application!r} has grown meanwhile: a service runs that does not report;"
                 " stop it, and try again"
             )
         return ends
@@ -252,12 +251,12 @@ class Repartitioning:
         }
         if missing := [str(id_) for of_stage in wanted.values() for id_ in of_stage if id_ not in ends]:
             raise LogUnavailableError(
-                f"Kafka does not know of {missing[0]} and {len(missing) - 1} partitions more yet: try again in a moment"
+                f"Kafka does not know {missing[0]} and {len(missing) - 1} more partitions yet: try again in a moment"
             )
         return {stage: [ends[id_] for id_ in of_stage] for stage, of_stage in wanted.items()}
 
     def _try_to_divide(self, found: Found, to: int) -> dict[str, int]:
-        """By stage, how many states would be divided. Raises what would be in the way behind the switch."""
+        """By stage, how many states would be divided. Raises errors that would occur after the switch."""
         offsets = {stage.name: [1] * to for stage in self._plan.stages}
 
         def check(id_: PartitionId, data: bytes) -> None:
@@ -269,13 +268,13 @@ class Repartitioning:
                 )
 
         return self._divide(
-            found, NewGeneration(1, to, offsets), "can the states of stage {} be divided?", check
+            found, NewGeneration(1, to, offsets), "checking that the states of stage {} can be divided", check
         )
 
     def _divide(
         self, found: Found, new: NewGeneration, step: str, then: Callable[[PartitionId, bytes], None]
     ) -> dict[str, int]:
-        """Gives each new snapshot to `then`; by stage, how many states there are."""
+        """Passes each new snapshot to `then`; returns by stage how many states there are."""
         counts = {stage.name: 0 for stage in self._plan.stages}
         total = len(counts) * new.partitions
         for done, (id_, data, states) in enumerate(self._states.divided(found, new), start=1):
@@ -285,15 +284,15 @@ class Repartitioning:
         return counts
 
     def _finish(self, switched: Partitioning) -> dict[str, int]:
-        """All that is left to do behind the switch; by stage, how many states there are.
+        """Does all that is left after the switch; returns by stage how many states there are.
 
         May be done again from the beginning.
         """
         begins = switched.by_partition()
         with self._counting(switched):
             in_use = {id_ for id_ in begins if id_.partition < switched.partitions}
-            counts = self._put_in_place(switched, begins, in_use)
-            self._on_step("the logs are marked")
+            counts = self._save_divided(switched, begins, in_use)
+            self._on_step("marking the logs")
             mark = Repartition(switched.generation, switched.partitions)
             self._parts.mark(
                 {id_: (begin - 1, repartition_record(id_.stage, mark)) for id_, begin in begins.items()}
@@ -304,7 +303,7 @@ class Repartitioning:
         return counts
 
     def _make_again(self, now: Partitioning, *, dry_run: bool) -> Repartitioned:
-        """Puts snapshots in place that the store has lost since a change, where those of before are still there.
+        """Saves snapshots again that the store has lost since a change, where the earlier ones still exist.
 
         Nothing can have been folded without them.
         """
@@ -321,15 +320,15 @@ class Repartitioning:
         check_stopped(self._parts.running(), self._plan.application)
         counts: dict[str, int] = {}
         if not dry_run:
-            # First, for behind it nothing is lost any more. What is forgotten is of a start in between, without them.
+            # First, since after saving nothing is lost any more. Only a start without these snapshots is forgotten.
             self._parts.begin_anew({id_: begins[id_] for id_ in lost})
-            counts = self._put_in_place(now, begins, lost)
+            counts = self._save_divided(now, begins, lost)
         return Repartitioned(now.before, now.partitions, counts, was_switched=True)
 
-    def _put_in_place(
+    def _save_divided(
         self, now: Partitioning, begins: Mapping[PartitionId, int], missing: Collection[PartitionId]
     ) -> dict[str, int]:
-        """Divides the states as they were at the switch, and saves those of some partitions where these begin."""
+        """Divides the states of the moment of the switch, and saves those of `missing` partitions at their begins."""
         found = self._states.newest(now.before, below=begins)
         for stage, of_stage in found.items():
             for number, each in enumerate(of_stage):
@@ -342,13 +341,13 @@ class Repartitioning:
                 self._snapshots.save(id_, Increment(offset, 0, offset), data)
 
         new = NewGeneration(now.generation, now.partitions, now.begins)
-        return self._divide(found, new, "states of stage {} are divided by their keys", put)
+        return self._divide(found, new, "dividing the states of stage {} by key", put)
 
 
 def _check_not_lost(id_: PartitionId, head: Snapshot, begins: Mapping[PartitionId, int]) -> None:
     end = begins[id_] - 1
     if head.offset != end:
         raise SnapshotError(
-            f"{id_}: its newest snapshot of before the switch is at {head.offset}, at the switch there was one at"
+            f"{id_}: its newest snapshot from before the switch is at {head.offset}, but at the switch there was one at"
             f" {end}: the store has lost it. Restore the store from a copy, or start under another application name"
         )

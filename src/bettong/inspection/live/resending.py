@@ -14,7 +14,7 @@ from bettong.inspection.retry import Cannot, Resend, decide
 
 _REASONS_MAX = 20
 
-# One sends and the next one leaves the mark; a Redis that lost its data between them takes one more.
+# One session sends, the next one leaves the mark; if Redis lost its data between them, one more is needed.
 _SESSIONS_MAX = 4
 
 
@@ -32,7 +32,7 @@ class Resending:
         self._reasons: Counter[str] = Counter()
 
     def retry(self, found: Found, now_ns: int) -> str | None:
-        """Sends the message of a dead letter and returns what became of it; None when it cannot be sent, or was."""
+        """Sends the message of a dead letter, and returns the outcome; None when it cannot be sent, or was before."""
         mark = self._marks.get(found.id)
         decision = decide(self._plan, found, mark, repeat=self._repeat, now_ns=now_ns)
         if isinstance(decision, Cannot):
@@ -55,7 +55,7 @@ class Resending:
         return f"{found.id} sent to {decision.source}{also}"
 
     def summary(self) -> Iterator[str]:
-        """What was done, in total, and why the rest was not."""
+        """The totals, and why the rest was not sent."""
         for reason, count in self._reasons.most_common():
             yield f"{count:,} cannot be sent again: {reason}"
         verb = "would be sent" if self._target is None else "sent"
@@ -69,12 +69,12 @@ class Resending:
 
 
 def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
-    """Sends a dead letter's message, and leaves the mark that it was; whether the source could read it.
+    """Sends a dead letter's message, and leaves a mark of that; returns whether the source could read it.
 
-    The stream is named after the dead letter and the message is its frame 1, so a consumer that has seen it knows it
-    again. The mark is that of a session at whose opening the sender knew that the frame had arrived. Where it did
-    not, for the leases of streams were lost in between, the frame is sent once more. Raises ClientError, also when
-    no session left the mark.
+    The stream is named after the dead letter and the message is its frame 1, so a consumer that has seen it skips it
+    as a duplicate. A session leaves the mark if the sender knew at its opening that the frame had arrived. If not,
+    because the leases of streams were lost in between, the frame is sent once more. Raises ClientError, also when no
+    session left the mark.
     """
     taken = True
     for _ in range(_SESSIONS_MAX):
@@ -89,6 +89,6 @@ def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
             taken = sender.dead_letters == 0
     raise ClientError(
         f"dead letter {id_}: its message was sent to source {resend.source!r}, but the sender at {target} forgot it"
-        f" {_SESSIONS_MAX} times before it was marked; see that Redis keeps its data, and call the command again within"
+        f" {_SESSIONS_MAX} times before it was marked; see that Redis keeps its data, and run the command again within"
         " 12 hours: until then the message counts once"
     )

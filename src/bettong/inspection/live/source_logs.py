@@ -1,4 +1,4 @@
-"""What clients have sent, as it lies in the log: the records of stages that sources lead to."""
+"""Messages that clients have sent: the log's records of stages that sources lead to."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def with_joins(plan: Plan, stages: Iterable[Stage]) -> list[Stage]:
 def source_records(
     plan: Plan, stages: Iterable[Stage], where: Locations, key: KeyValue | None = None
 ) -> Iterator[Record]:
-    """All records that there are now of these stages; with `key`, of the partition that it is in.
+    """All current records of these stages; with `key`, those of its partition.
 
-    Of an application that was repartitioned, records of all partitions: the key was in others before.
-    Those of one partition in their order. Raises LogError.
+    After a repartitioning, records of all partitions: the key was in others before. Records of a partition are in
+    order. Raises LogError.
     """
     topics = [stage_topic(plan.application, stage.name) for stage in stages]
     with LogAdmin(where.kafka) as admin:
         beginnings, ends = admin.beginnings(topics), admin.ends(topics)
         used = partitions_in_use(admin, where.kafka, plan.application, topics[0])
-    # What came before the last repartitioning may lie in any partition.
+    # Records from before the last repartitioning may be in any partition.
     if key is not None and not used.generation:
         partition = partition_of(key, used.partitions)
         beginnings = {each: offset for each, offset in beginnings.items() if each.partition == partition}

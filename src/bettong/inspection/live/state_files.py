@@ -1,4 +1,4 @@
-"""States as files: a line of JSON each, or Parquet."""
+"""Writes states to files: a line of JSON each, or Parquet."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROWS_A_GROUP = 10_000
 
 
 def export(file: Path, found: Iterator[KeyState]) -> int:
-    """Writes all states, in the form that the file's name says (`WRITERS`); returns how many.
+    """Writes all states, in the format of the file's ending (`WRITERS`); returns how many.
 
-    The file is there when it is whole. Raises BettongError when it cannot be written.
+    The file appears once it is complete. Raises BettongError when it cannot be written.
     """
     unfinished = file.with_name(file.name + ".unfinished")
     try:
@@ -34,7 +34,7 @@ def export(file: Path, found: Iterator[KeyState]) -> int:
 
 
 def _write_lines(path: Path, found: Iterator[KeyState]) -> int:
-    """A state a line."""
+    """A line for each state."""
     count = 0
     with path.open("w") as file:
         for each in found:
@@ -44,7 +44,7 @@ def _write_lines(path: Path, found: Iterator[KeyState]) -> int:
 
 
 def _write_parquet(path: Path, found: Iterator[KeyState]) -> int:
-    """A state a row, the state itself as JSON text."""
+    """A row for each state, the state itself as JSON text."""
     names = ("stage", "computation", "partition", "offset", "key", "state")
     types = (pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.string())
     count = 0

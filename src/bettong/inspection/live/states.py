@@ -1,4 +1,4 @@
-"""The states of an application, as its newest snapshots hold them: read beside whatever runs, a partition at a time."""
+"""Reads the states of an application from its newest snapshots, also while it runs, a partition at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class States(Closing):
         self._programs: dict[str, StageProgram] = {}
 
     def logs(self, stage: Stage) -> dict[int, LogEnds]:
-        """Where the log of each partition of a stage begins and ends, of those in use, and of its generation."""
+        """Where the log of each partition in use of a stage begins, in its generation, and ends."""
         topic = stage_topic(self._plan.application, stage.name)
         with LogAdmin(self._where.kafka) as admin:
             begins, ends = admin.beginnings([topic]), admin.ends([topic])
@@ -101,7 +101,7 @@ class States(Closing):
                             yield held.state(name, key, state)
 
     def refuse_while_folded(self) -> None:
-        """Raises LocalError where a processor lives, by its own word: it would save its states again."""
+        """Raises LocalError where a processor has a live record: it would save its states again."""
         live = LiveMetrics(self._store).live()
         running = [name for name, record in live.items() if service_of(record) == PROCESSOR.name]
         if running:
@@ -112,7 +112,7 @@ class States(Closing):
     def records_to_fold(self) -> int:
         """How many records there are to fold from the beginning of each log.
 
-        Raises LogTruncatedError where one does not reach back to its beginning.
+        Raises LogTruncatedError where the beginning of one was deleted.
         """
         logs = {
             (each.name, partition): log
@@ -121,14 +121,14 @@ class States(Closing):
         }
         if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
             raise LogTruncatedError(
-                f"the log of {', '.join(trimmed)} does not reach back to its beginning, or the application was"
-                " repartitioned since: without its snapshot the state could never be folded again. Start under another"
-                " application name instead"
+                f"the beginning of the log of {', '.join(trimmed)} was deleted, or the application was repartitioned"
+                " since: without its snapshot the state could never be folded again. Start under another application"
+                " name instead"
             )
         return sum(log.end for log in logs.values())
 
     def clear(self) -> None:
-        """Deletes all snapshots of the application, and what lies in this machine's shared memory."""
+        """Deletes all snapshots of the application, also those in this machine's shared memory."""
         self._snapshots.clear()
         for folder in self._where.state_dir.glob(f"{self._plan.application}-{'[0-9a-f]' * 12}"):
             DirectorySnapshots(folder).clear()

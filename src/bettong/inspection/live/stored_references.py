@@ -1,4 +1,4 @@
-"""The stored versions of reference tables, for folds beside what runs."""
+"""The stored versions of reference tables, for folds by inspection."""
 
 from __future__ import annotations
 

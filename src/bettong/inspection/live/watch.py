@@ -1,4 +1,4 @@
-"""A deployment that is asked again and again, and its dead letters."""
+"""Polls a deployment and its dead letters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bettong.inspection.services import remote_rows
 
 
 class DeploymentWatch(Protocol):
-    """What shows a deployment as it changes asks this. From one thread."""
+    """The source of data for live displays of a deployment. For one thread."""
 
     def inspect(self) -> Inspection:
-        """How it stands now. Blocks for 7 s at most. Raises BettongError when there is nothing to ask."""
+        """Its inspection now. Blocks for 7 s at most. Raises BettongError when nothing runs."""
 
     def reasons(self, seconds: float) -> ReasonCounts | None:
-        """Dead letters by reason, with what is read within about `seconds`; None where nobody knows its Kafka.
+        """Dead letters by reason, after reading for about `seconds`; None where its Kafka is unknown.
 
         Raises LogError.
         """
@@ -40,7 +40,7 @@ class LiveWatch(Closing):
         *,
         frame_bytes_max: int,
     ) -> None:
-        """Does not connect yet. Raises StoreError and SettingsError for addresses that are none."""
+        """Does not connect yet. Raises StoreError and SettingsError for invalid addresses."""
         self._application = application
         self._live = LiveDeployment(application, redis, kafka)
         self._tail = (
@@ -48,7 +48,7 @@ class LiveWatch(Closing):
         )
 
     def answers(self) -> DeploymentAnswers:
-        """What Redis and Kafka say, or that they are away."""
+        """The answers of Redis and Kafka, or that they are away."""
         return self._live.answers(redis_may_be_away=True)
 
     def inspect(self) -> Inspection:

@@ -1,23 +1,23 @@
-// Is anything lost? What has become of the messages of each computation, and whether it adds up.
+// Is anything lost? What became of the messages of each computation, and whether it adds up.
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { amount } from "../format.js";
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-// Field, head with what it is in the sum, whether it stands there even when it is 0 everywhere, what it says of itself.
+// Field, head with its role in the sum, whether it is shown even when it is 0 everywhere, tooltip.
 const COLUMNS = [
-  ["taken", ["In", "messages"], true, "messages that came"],
-  ["used", ["Used", "= of these"], true, "that went into a result or a state, or went on"],
-  ["filtered", ["Filtered", "+"], true, "for which a filter, or a table that was joined with, had nothing"],
+  ["taken", ["In", "messages"], true, "messages received"],
+  ["used", ["Used", "= of these"], true, "that led to a result or a state, or were passed on"],
+  ["filtered", ["Filtered", "+"], true, "dropped by a filter, or without a match in a joined table"],
   ["late", ["Late", "+"], true, "whose windows were over"],
-  ["dead_letters", ["Dead letters", "+"], true, "of which something could not be processed"],
-  ["skipped", ["Skipped", "+"], true, "that could not be processed, and were to be skipped then"],
+  ["dead_letters", ["Dead letters", "+"], true, "that could not be processed"],
+  ["skipped", ["Skipped", "+"], true, "that could not be processed, and are skipped by on_error"],
   ["partly_late", ["Partly late", "of those used"], false, "that were too late for some of their windows"],
-  ["given", ["Out", "results"], true, "that came of them, now or when time passed; who reads it takes as many"],
-  ["pending", ["Pending", "in its log"], false, "that were sent to it and have not come in yet"],
+  ["given", ["Out", "results"], true, "from these messages, at once or as time passed; readers receive as many"],
+  ["pending", ["Pending", "in its log"], false, "that were sent to it and have not been read yet"],
 ];
-const KINDS = { input: "comes in", output: "leaves" };
+const KINDS = { input: "input", output: "output" };
 
 export function accountsPlace(root, description) {
   let view = null;
@@ -66,18 +66,18 @@ export function accountsPlace(root, description) {
 
 function verdict({ lines, differences }) {
   if (lines.length === 0) {
-    return h("section", { class: "card verdict ages" }, h("h2", { class: "word" }, "Not known yet"),
-      h("p", {}, "No partition has said what has become of its messages: nothing was folded yet, or by a version that did not count."));
+    return h("section", { class: "card verdict ages" }, h("h2", { class: "word" }, "Unknown yet"),
+      h("p", {}, "No partition has reported its accounts: nothing was folded yet, or by a version without accounts."));
   }
   if (differences.length === 0) {
     return h("section", { class: "card verdict ages good" }, h("h2", { class: "word" }, "Adds up"),
-      h("p", {}, "Every message that came is used, filtered, late, a dead letter or skipped; and what one gives, the next one takes, or it waits in its log."));
+      h("p", {}, "Every message received is used, filtered, late, a dead letter or skipped; and every message emitted is received by the next one, or waits in its log."));
   }
   return h("section", { class: "card verdict ages bad" }, h("h2", { class: "word" }, "Does not add up"),
     h("ul", { class: "differences" }, differences.map((text) => h("li", {}, text))));
 }
 
-/** Lines of one stage after the other: [stage, lines]. */
+/** The lines by stage: [stage, lines]. */
 function grouped(lines) {
   const found = new Map();
   for (const line of lines) found.set(line.stage, [...(found.get(line.stage) ?? []), line]);
@@ -95,7 +95,7 @@ function row(line, columns) {
 
 function cell(field, line) {
   const value = line[field];
-  // Exact, for a sum is checked digit by digit. A computation that filters nothing has no such number.
+  // Exact, because people check sums. A computation that filters nothing has no such number.
   if (value === null) return h("td", { class: "number", "data-field": field }, field === "pending" && line.kind === "input" ? amount(null) : "");
   return h("td", { class: `number${value === 0 ? " quiet" : ""}`, "data-field": field, "data-value": value }, WHOLE.format(value));
 }

@@ -1,4 +1,4 @@
-// Where is it slow? The graph with its numbers, the slowest part with why, and how it came to be so.
+// Where is it slow? The graph with its numbers, the slowest part with the reason, and the history.
 import { addressWith, chosen } from "../address.js";
 import { Chart } from "../chart.js";
 import { h, morphChildren } from "../dom.js";
@@ -12,7 +12,7 @@ const NARROW_PX = 720;
 const per_s = (value) => `${digits(value, { whole: value >= 100 })}/s`;
 const ms = (value) => (value >= 10_000 ? durationText(value / 1000) : `${digits(value)} ms`);
 
-// Which series a chart has: of the stage of a chosen computation, of a chosen sink, else of the whole application.
+// The series of a chart: of the stage of a chosen computation, of a chosen sink, else of the whole application.
 const seriesOf = {
   throughput: (box) => (box && box.stage ? [`stage/${box.stage}/messages_per_s`, `stage/${box.stage}/results_per_s`] : box && box.kind === "sink" ? ["", `sink/${box.name}/messages_per_s`] : ["in_per_s", "out_per_s"]),
   latency: (box) => ["p50_ms", "p99_ms", "max_ms"].map((name) => (box && box.stage ? `stage/${box.stage}/${name}` : box && box.kind === "sink" ? `sink/${box.name}/${name}` : name)),
@@ -43,7 +43,7 @@ export function applicationPlace(root, description) {
 
   function drawnSeries() {
     const box = chosenBox();
-    // Since when there is a history is seen by the lag.
+    // The lag shows since when there is a history.
     return [...new Set([...charts.flatMap(([, names]) => names(box)).filter(Boolean), "lag_records"])];
   }
 
@@ -64,7 +64,7 @@ export function applicationPlace(root, description) {
         h("header", {}, h("h2", {}, "Graph"), h("span", { class: "quiet small" }, `${description.stages.length} ${description.stages.length === 1 ? "stage" : "stages"}; choose a box for what it does`)),
         h("div", { class: "body graph" }, drawn(description, layout, view, box ? box.id : null))),
       box && details(box, view),
-      latencyByPercentile(view, box && box.kind === "sink" ? box.name : chosen("sink", null), view ? "Nothing was delivered in the last minute." : "Looking …"),
+      latencyByPercentile(view, box && box.kind === "sink" ? box.name : chosen("sink", null), view ? "Nothing was delivered in the last minute." : "Loading …"),
       h("div", { class: "controls" }, h("h2", { class: "wrap" }, historyOf(box)),
         spanChoice(),
         h("span", { class: "quiet small" }, histories.fault || since(histories.data))),
@@ -103,14 +103,14 @@ export function applicationPlace(root, description) {
 function since(data) {
   if (!data) return "";
   const first = (data.series.lag_records || []).findIndex((value) => value !== null);
-  const steps = data.step_s === 1 ? "a value a second" : data.step_s === 10 ? "each 10 s: rates are means, the rest maxima" : "each minute: rates are means, the rest maxima";
-  return first > 0 ? h("span", {}, `${steps}; kept since `, moment(data.first_s + first * data.step_s, { day: true }), ", when a console began or a hole ended") : steps;
+  const steps = data.step_s === 1 ? "a value per second" : data.step_s === 10 ? "each 10 s: rates are means, the rest maxima" : "each minute: rates are means, the rest maxima";
+  return first > 0 ? h("span", {}, `${steps}; kept since `, moment(data.first_s + first * data.step_s, { day: true }), ", when a console started or a gap ended") : steps;
 }
 
 function slowest(view) {
-  if (!view) return h("div", { class: "card callout" }, h("span", { class: "quiet" }, "Looking …"));
+  if (!view) return h("div", { class: "card callout" }, h("span", { class: "quiet" }, "Loading …"));
   const found = view.slowest;
-  if (!found) return h("div", { class: "card callout" }, h("p", { class: "quiet" }, "Nothing was folded of late, so there is no slowest part. Send some messages, and it is named here with the reason."));
+  if (!found) return h("div", { class: "card callout" }, h("p", { class: "quiet" }, "No messages were processed recently, so there is no slowest part. Once there are, it is shown here with the reason."));
   const wrong = found.remedy !== "";
   return h("div", { class: `card callout ages ${wrong ? "notice" : ""}` },
     h("div", {}, h("p", {}, h("span", { class: "quiet" }, "Slowest part: "), h("strong", {}, `${found.kind} ${found.name}`)),
@@ -128,18 +128,18 @@ function details(box, view) {
     h("div", { class: "body" },
       stage && numbers({ "Messages into its stage": rate(stage.messages_per_s), "Results of its stage": rate(stage.results_per_s), "p50": milliseconds(stage.p50_ms), "p99": milliseconds(stage.p99_ms), Lag: count(stage.lag, "records"), Keys: count(stage.keys, "keys"), State: bytes(stage.state_bytes) }),
       account && numbers({ Taken: rate(account.taken_per_s), Given: rate(account.given_per_s), Late: count(account.late, "messages"), "Partly late": count(account.partly_late, "messages"), "Dead letters": count(account.dead_letters), Skipped: count(account.skipped, "messages"), "Held by Kafka": h("span", { title: "back-pressure: the part of the time in which a slot of the stage waited for its output to be taken" }, percent(heldShare(box, view))) }),
-      now && numbers({ Busy: h("span", { title: "of a core, over all partitions, of late" }, percent(now.busy_share)), "A frame takes, p50": milliseconds(now.p50_us / 1000), "p99": milliseconds(now.p99_us / 1000), "p99.9": milliseconds(now.p999_us / 1000), Longest: milliseconds(now.max_us / 1000) }),
-      view && !now && box.kind === "computation" && !view.computations_measured && h("p", { class: "quiet" }, "How busy it is, is not measured (BETTONG_MEASURES=off)."),
-      sink && numbers({ Delivered: rate(sink.messages_per_s), "In all": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), "p99.9": milliseconds(sink.p999_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }),
-        "Not stored yet": h("span", { title: "frames that a receiver has handed over" }, count(sink.delivering, "frames")),
-        "Held by the sink": h("span", { title: "back-pressure: the part of the time in which a receiver waited for it" }, percent(sink.held_share)),
+      now && numbers({ Busy: h("span", { title: "recent share of a core, over all partitions" }, percent(now.busy_share)), "A frame takes, p50": milliseconds(now.p50_us / 1000), "p99": milliseconds(now.p99_us / 1000), "p99.9": milliseconds(now.p999_us / 1000), Longest: milliseconds(now.max_us / 1000) }),
+      view && !now && box.kind === "computation" && !view.computations_measured && h("p", { class: "quiet" }, "How busy it is is not measured (BETTONG_MEASURES=off)."),
+      sink && numbers({ Delivered: rate(sink.messages_per_s), "In total": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), "p99.9": milliseconds(sink.p999_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }),
+        "Not stored yet": h("span", { title: "frames that a receiver has passed to it" }, count(sink.delivering, "frames")),
+        "Held by the sink": h("span", { title: "back-pressure: the share of the time in which a receiver waited for it" }, percent(sink.held_share)),
         "Subscribers that do not read": count(sink.subscribers_stalled) }),
       source && numbers({ ...(source.lag === null ? {} : { "Not yet read": count(source.lag, "records") }), ...(source.watermark_lag_s === null ? {} : { "Event time behind": duration(source.watermark_lag_s) }),
-        "To be decoded": h("span", { title: "frames that wait for it in senders" }, count(source.decoding, "frames")),
-        "Held by senders": h("span", { title: "back-pressure: the part of the time in which a sender had no room for frames of clients, or of this source" }, percent(heldShare(box, view))) }),
+        "To be decoded": h("span", { title: "frames that wait to be decoded in senders" }, count(source.decoding, "frames")),
+        "Held by senders": h("span", { title: "back-pressure: the share of the time in which a sender had no room for frames of clients, or of this source" }, percent(heldShare(box, view))) }),
       h("dl", { class: "facts" }, h("dt", {}, "What it does"), h("dd", { class: "mono" }, box.text),
         box.stage && [h("dt", {}, "Runs in stage"), h("dd", {}, h("a", { href: `/partitions?stage=${encodeURIComponent(box.stage)}`, "data-go": true }, box.stage))],
-        box.detail && [h("dt", {}, box.kind === "sink" ? "Lies in" : "How"), h("dd", {}, box.detail)])));
+        box.detail && [h("dt", {}, box.kind === "sink" ? "Stored in" : "How"), h("dd", {}, box.detail)])));
 }
 
 function numbers(found) {

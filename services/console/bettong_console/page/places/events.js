@@ -1,4 +1,4 @@
-// What went wrong, and what has happened? Changes since the console began to look, and the dead letters of the log.
+// What went wrong, and what has happened? Changes since the console started, and the dead letters of the log.
 import { choose, chosen } from "../address.js";
 import { RETRY } from "../changes.js";
 import { Changing } from "../changing.js";
@@ -47,7 +47,7 @@ export function eventsPlace(root, description) {
   function deadLetters() {
     const counts = found ? found.by_computation : {};
     const wanted = chosen("computation", "");
-    // Of a computation that is chosen the answer knows that one alone, or none.
+    // With a chosen computation, the answer has only that one, or none.
     const names = [...new Set([...Object.keys(counts), ...(wanted ? [wanted] : [])])];
     return h("section", { class: "card" },
       h("header", {}, h("h2", {}, "Dead letters"), h("span", { class: `badge ${view.dead_letters ? "notice" : ""}` }, count(view.dead_letters)),
@@ -56,15 +56,15 @@ export function eventsPlace(root, description) {
             names.map((name) => h("option", { value: name, selected: name === wanted }, found ? `${name} (${(counts[name] || 0).toLocaleString("en")})` : name))),
           h("button", { type: "button", "data-ask": true }, asking ? "Reading …" : found ? "Read again" : "Read them"),
           retrying && found && found.total > 0 && h("button", { type: "button", "data-retry": "", "data-computation-of": wanted }, "Send all again …"))),
-      // Always there, so that what is below stays the same element, and open, when something is asked.
+      // Always there, so that the element below stays the same, and open, when a question is shown.
       retrying && h("div", {}, retrying.panel()),
       fault && h("p", { class: "refused", role: "alert" }, fault),
       found === null
-        ? h("p", { class: "body empty" }, view.dead_letters ? "Messages that could not be processed lie in a topic of their own. Reading it takes as long as it is." : "No message had to be set aside. One that a source cannot read, or that a computation fails at, would be kept for you, with the reason.")
+        ? h("p", { class: "body empty" }, view.dead_letters ? "Messages that could not be processed are in their own topic. Reading a long topic takes a while." : "No message had to be set aside. One that a source cannot read, or that a computation fails at, would be kept for you, with the reason.")
         : found.dead_letters.length === 0
-          ? h("p", { class: "body empty" }, "The topic holds none.")
+          ? h("p", { class: "body empty" }, "The topic has none.")
           : h("div", { class: "scroll" }, h("table", {},
-            h("thead", {}, h("tr", {}, ["Taken in", "Computation", "Reason", "Message", "Came from", "Name"].map((name) => h("th", { scope: "col" }, name)))),
+            h("thead", {}, h("tr", {}, ["Received", "Computation", "Reason", "Message", "Origin", "Id"].map((name) => h("th", { scope: "col" }, name)))),
             h("tbody", {}, found.dead_letters.map((each) => h("tr", {},
               h("td", {}, moment(each.time_s, { day: true })),
               h("td", { class: "name", title: each.computation }, each.computation),
@@ -92,25 +92,25 @@ export function eventsPlace(root, description) {
   };
 }
 
-/** Where the user's function raised, to be opened; it stays open while the place is drawn again. */
+/** Where the user's function raised, collapsed; once opened, it stays open while the place is redrawn. */
 function trace({ id, traceback }) {
   return traceback && traceback.length > 0 && h("details", { class: "trace small", "data-keep": `trace ${id}` }, h("summary", {}, "Where it failed"), h("pre", { class: "mono" }, traceback.join("\n")));
 }
 
 const LOOKS = { alert: "notice", "alert over": "good" };
 
-/** Alerts stand out. */
+/** The name of a change; alerts are highlighted. */
 const what = (name) => (LOOKS[name] ? h("span", { class: `badge ${LOOKS[name]}` }, name) : h("strong", {}, name));
 
 function changes({ changes: found, complete_since_s, status }) {
   const at = chosen("at", null);
   const chosenChange = found.find((each) => nameOf(each) === at);
   return h("section", { class: "card" },
-    h("header", {}, h("h2", {}, "Changes"), h("span", { class: "quiet small" }, "since this console began to look"),
+    h("header", {}, h("h2", {}, "Changes"), h("span", { class: "quiet small" }, "since this console started"),
       h("div", { class: "end" }, spanChoice())),
     eventStrip(found, complete_since_s, status.now_s, chosenSpan(), at),
     found.length === 0
-      ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, alerts, and dead letters stand here as they come.")
+      ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, alerts, and dead letters appear here.")
       : h("ol", { class: "timeline" }, found.map((each) => h("li", { "aria-current": each === chosenChange && "true" },
         h("div", { class: "when" }, moment(each.at_s, { day: true })),
         h("div", { class: "wrap" }, what(each.what), ` ${each.text}`)))));

@@ -1,16 +1,16 @@
-// What happened to this key? Each message of it, the state before and after, and what it led to.
+// What happened to this key? Each of its messages, the state before and after it, and its results.
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { moment } from "../format.js";
 import { ask, QUESTION_MS_MAX } from "../live.js";
 
-const KINDS = { taken: null, duplicate: "skipped: seen before", gap: "skipped: an earlier frame was lost", "time-passed": "time passed: a state ended, or a timer fired" };
+const KINDS = { taken: null, duplicate: "skipped: seen before", gap: "skipped: an earlier frame was lost", "time-passed": "time passed: a state expired, or a timer fired" };
 
 export function keyPlace(root, description) {
   let found = null;
   let fault = "";
   let asking = null;
-  // The key as a test: asked for, its text, or why there is none.
+  // The key as a test: requested, its text, or why there is none.
   let test = { asked: false, text: null, fault: "" };
   const ended = new AbortController();
   on(root, "click", "[data-case]", makeTest, ended.signal);
@@ -68,7 +68,7 @@ export function keyPlace(root, description) {
             h("option", { value: "snapshot", selected: chosen("from", "snapshot") !== "beginning" }, "since its newest snapshot (quick)"),
             h("option", { value: "beginning", selected: chosen("from", "snapshot") === "beginning" }, "since the log begins")),
           h("button", { type: "submit" }, "Show")),
-        h("p", { class: "body quiet small" }, "The log of the key's partition is folded again, beside what runs, with the code that this console has. Nothing is stopped and nothing is written.")),
+        h("p", { class: "body quiet small" }, "This replays the log of the key's partition with this console's code, while the application runs. Nothing is stopped or written.")),
       asking && h("section", { class: "card", role: "status" }, h("p", { class: "body empty" }, "Folding the log …")),
       fault && h("p", { class: "refused", role: "alert" }, fault),
       found && testCase(test),
@@ -80,10 +80,10 @@ export function keyPlace(root, description) {
 
 function testCase({ asked, text, fault }) {
   return h("section", { class: "card" },
-    h("header", {}, h("h2", {}, "As a test"), h("span", { class: "quiet small" }, "what clients sent of this key, to run and to change; bettong log --key --test prints the same"),
+    h("header", {}, h("h2", {}, "As a test"), h("span", { class: "quiet small" }, "the messages that clients sent of this key; bettong log --key --test prints the same"),
       h("div", { class: "controls end" },
         text !== null && navigator.clipboard && h("button", { type: "button", "data-copy": true }, "Copy"),
-        text === null && h("button", { type: "button", "data-case": true }, asked && !fault ? "Reading the log …" : "Make a test of it"))),
+        text === null && h("button", { type: "button", "data-case": true }, asked && !fault ? "Reading the log …" : "Make a test"))),
     fault && h("p", { class: "refused", role: "alert" }, fault),
     text !== null && h("pre", { class: "body json case", tabindex: 0, "aria-label": "The test" }, text));
 }
@@ -100,7 +100,7 @@ function timeline(found) {
       : h("ol", { class: "timeline" }, withSnapshots(found, events)));
 }
 
-/** Entries, the newest first; a snapshot stands above the messages that are in it. */
+/** Entries, the newest first; a snapshot is above the messages that it includes. */
 function withSnapshots({ snapshots, total }, events) {
   const oldest = total > events.length ? events.at(-1).offset : -1;
   const marks = snapshots.filter((offset) => offset > oldest).map((offset) => [offset - 0.5, snapshot(offset)]);
@@ -125,7 +125,7 @@ function entry(event) {
 const step = (kind, content) => h("div", { class: "step" }, h("span", { class: "kind" }, kind), h("div", {}, content));
 const json = (value) => h("div", { class: "json" }, JSON.stringify(value));
 
-/** A state before and after: fields that changed stand out. */
+/** A state before and after: changed fields are highlighted. */
 function changed(before, after) {
   const plain = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(JSON.isRawJSON && JSON.isRawJSON(value));
   if (after === null) return h("div", { class: "json" }, before === null ? "no state" : [h("span", { class: "gone" }, JSON.stringify(before)), " ended"]);

@@ -1,4 +1,4 @@
-// Is it alive? A word with its reason, the numbers that matter most, and what needs a person.
+// Is it alive? A word with its reason, the most important numbers, and problems that need a person.
 import { h, morphChildren, s } from "../dom.js";
 import { amount, bytes, count, digits, duration, milliseconds, moment, rate, secondsOf, since } from "../format.js";
 import { Histories, sparkline } from "../histories.js";
@@ -15,12 +15,12 @@ export function overviewPlace(root, description) {
     morphChildren(root, h("div", {},
       verdict(status, view.services),
       h("section", { class: "tiles", "aria-label": "Now" },
-        tile("Messages in", rate(measures.in_per_s), h("span", {}, count(view.totals.messages), " since its senders began"), "in_per_s"),
+        tile("Messages in", rate(measures.in_per_s), h("span", {}, count(view.totals.messages), " since its senders started"), "in_per_s"),
         tile("Results out", rate(measures.out_per_s), h("span", {}, count(view.totals.results), " delivered"), "out_per_s", "second"),
         latency(measures, description.objective_p99_ms),
         tile("Lag", count(measures.lag, "records"), waiting(measures), "lag_records", "", behind(measures)),
         tile("Could not be processed", count(view.totals.dead_letters, view.totals.dead_letters === 1 ? "dead letter" : "dead letters"),
-          h("span", {}, count(view.totals.skipped), " skipped as told"), null, "", view.totals.dead_letters ? "notice" : "")),
+          h("span", {}, count(view.totals.skipped), " skipped by on_error"), null, "", view.totals.dead_letters ? "notice" : "")),
       h("div", { class: "columns" },
         needs(view.needs),
         services(view.services, status.now_s),
@@ -55,7 +55,7 @@ export function overviewPlace(root, description) {
 }
 
 function waiting({ lag, lag_s }) {
-  if (lag_s === null) return "for how long is not known";
+  if (lag_s === null) return "for an unknown time";
   if (lag === 0) return "nothing waits";
   return lag_s < 1 ? "the oldest waits for less than 1 s" : h("span", {}, "the oldest waits for ", duration(lag_s));
 }
@@ -72,7 +72,7 @@ function verdict(status, services) {
     Number.isFinite(began) && h("span", { class: "quiet small" }, "up for ", since(began, status.now_s)));
 }
 
-// By the first word of what is about: where one sees more of it.
+// The place with more about a problem, by the first word of its `about`.
 const SHOWN_AT = { dead: "/events?dead-letters=1", accounts: "/accounts", skew: "/partitions?sort=hot", more: "/partitions?trouble=1", lag: "/application", objective: "/application" };
 
 function remedy(need) {
@@ -85,7 +85,7 @@ function needs(found) {
     h("header", {}, h("h2", {}, "Needs a person"), found.length > 0 && h("span", { class: `badge ${found[0].level}` }, String(found.length))),
     h("div", { class: "body" },
       found.length === 0
-        ? h("p", { class: "empty" }, "Nothing. Services that stop, partitions that stand still, lost frames, accounts that do not add up and messages that could not be processed would stand here.")
+        ? h("p", { class: "empty" }, "Nothing. Services that stop, partitions that stand still, lost frames, accounts that do not add up and messages that could not be processed appear here.")
         : h("ul", { class: "needs ages" }, found.map((need) =>
           h("li", {}, h("span", { class: `dot ${need.level}` }), h("p", {}, need.what), remedy(need))))));
 }
@@ -104,7 +104,7 @@ function services(rows, now_s) {
           h("td", { class: "name", title: row.name }, row.name),
           h("td", {}, h("span", { class: `badge ${level}` }, unheard ? `${row.state}?` : row.state)),
           h("td", { class: "number" }, since(row.since_s, now_s)),
-          h("td", { class: "text quiet" }, unheard ? h("span", {}, "not heard of for ", duration(row.unheard_s)) : row.detail));
+          h("td", { class: "text quiet" }, unheard ? h("span", {}, "no report for ", duration(row.unheard_s)) : row.detail));
       })))));
 }
 
@@ -113,7 +113,7 @@ function stages(rows, now_s) {
   return h("section", { class: "card" },
     h("header", {}, h("h2", {}, "Stages"), h("a", { class: "end small", href: "/application", "data-go": true }, "Show the graph")),
     rows.length === 0
-      ? h("p", { class: "body empty" }, "No partition has been folded yet. The processor says here what it does as soon as it runs.")
+      ? h("p", { class: "body empty" }, "No partition has been folded yet. The processor's progress appears here once it runs.")
       : h("div", { class: "scroll" }, h("table", { class: "ages pinned" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stage"), ["Messages", "Results", "Lag", "Behind", "p50", "p99", "Keys", "State", ...(timed ? ["Watermark behind"] : []), "Dead letters"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
         h("tbody", {}, rows.map((row) => h("tr", {},
@@ -135,7 +135,7 @@ function recent(changes) {
     h("header", {}, h("h2", {}, "Last changes"), h("a", { class: "end small", href: "/events", "data-go": true }, "Show all")),
     h("div", { class: "body" },
       changes.length === 0
-        ? h("p", { class: "empty" }, "Nothing has changed since the console began to look: no restart, no partition that moved.")
+        ? h("p", { class: "empty" }, "Nothing has changed since the console started: no restart, no partition that moved.")
         : h("ul", { class: "needs ages" }, changes.map((each) =>
           h("li", {}, h("span", { class: "dot" }), h("p", {}, moment(each.at_s, { day: true }), " ", h("strong", {}, each.what), ` ${each.text}`))))));
 }
