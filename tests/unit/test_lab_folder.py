@@ -39,8 +39,11 @@ def repeats(*values: float) -> list[Repeat]:
 
 
 def test_a_run_gets_a_folder_of_its_own_that_can_be_read_again(tmp_path: Path) -> None:
-    made = save(tmp_path / "out", SPEC, repeats(5.0, 6.0), FACTS, NOW)
+    found = repeats(5.0, 6.0)
+    measured = results(SPEC, found, FACTS, NOW)
+    made = save(tmp_path / "out", SPEC, found, measured)
     assert made.name == "2026-11-26T12-00-00Z-steady-10-s"
+    assert read(made) == measured
     assert read(made).metrics == [
         MetricRuns("out at 10/s, p99", "ms", (5.0, 6.0)),
         MetricRuns("throughput", "messages/s", (10.0, 12.0)),
@@ -106,7 +109,8 @@ TABLE = RunSpec.model_validate(
     ids=["steady", "fast", "odd", "table", "cluster"],
 )
 def test_the_run_file_in_a_folder_says_what_ran(spec: RunSpec, tmp_path: Path) -> None:
-    made = save(tmp_path, spec, repeats(5.0, 6.0), FACTS, NOW)
+    found = repeats(5.0, 6.0)
+    made = save(tmp_path, spec, found, results(spec, found, FACTS, NOW))
     assert run_file.read(made / RUN_FILE) == spec.model_copy(update={"repeats": 2})
 
 
@@ -150,7 +154,8 @@ def test_a_metric_that_one_repeat_alone_has_is_kept() -> None:
 
 def test_the_newest_run_of_a_folder_is_meant_by_it(tmp_path: Path) -> None:
     for hour in (1, 2):
-        save(tmp_path / "out", SPEC, repeats(float(hour)), FACTS, NOW.replace(hour=hour))
+        found = repeats(float(hour))
+        save(tmp_path / "out", SPEC, found, results(SPEC, found, FACTS, NOW.replace(hour=hour)))
     assert read(tmp_path / "out").metrics[0].values == (2.0,)
 
 

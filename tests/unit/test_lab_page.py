@@ -10,7 +10,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from bettong.errors import LabError
-from bettong.lab.folder import save
+from bettong.lab.folder import results, save
 from bettong.lab.measures import Measured
 from bettong.lab.page.page import page
 from bettong.lab.run import Repeat
@@ -32,7 +32,8 @@ def run_folder(out: Path, name: str, p99_ms: float, *series: SeriesPoint, repeat
         Measured("out at 1/s, p99", "ms", p99_ms),
         Measured("memory of kafka, at most", "MB", 300.0),
     ]
-    return save(out, spec, [Repeat(measured, list(series))] * repeats, {"processor": "<one>"}, NOW)
+    found = [Repeat(measured, list(series))] * repeats
+    return save(out, spec, found, results(spec, found, {"processor": "<one>"}, NOW))
 
 
 def points(metric: str) -> list[SeriesPoint]:

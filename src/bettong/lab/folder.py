@@ -27,15 +27,17 @@ _REPEATS = re.compile(r"^repeats = \d+$", re.MULTILINE)
 _WHERE = {"context", "values", "chart", "application"}
 
 
-def save(
-    folder: Path, spec: RunSpec, repeats: Sequence[Repeat], machine: dict[str, str], now: datetime
-) -> Path:
-    """Makes `<folder>/<time>-<name>` and writes all of it; returns its path."""
-    made = folder / f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}"
+def save(folder: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: BenchmarkResults) -> Path:
+    """Creates `<folder>/<time>-<name>` and writes the run's files into it; returns its path.
+
+    `measured`: the `results` of these repeats.
+    """
+    time = datetime.fromisoformat(measured.date).astimezone(UTC)
+    made = folder / f"{time:%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}"
     made.mkdir(parents=True)
     ran = spec.model_copy(update={"repeats": len(repeats)})
     (made / RUN_FILE).write_text(toml_files.text_of(ran))
-    (made / RESULTS).write_text(results(spec, repeats, machine, now).model_dump_json(indent=1) + "\n")
+    (made / RESULTS).write_text(measured.model_dump_json(indent=1) + "\n")
     rows = [
         (number, point.at_s, point.metric, point.value)
         for number, repeat in enumerate(repeats, 1)

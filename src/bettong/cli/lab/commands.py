@@ -110,7 +110,7 @@ def soak(
 
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import growth_table
-    from bettong.lab.folder import save
+    from bettong.lab.folder import results, save
     from bettong.lab.machine.facts import run_facts
     from bettong.lab.run import once
     from bettong.lab.spec import lasting
@@ -122,7 +122,7 @@ def soak(
     with saying(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
-    made = save(out, spec, [repeat], machine, datetime.now(UTC))
+    made = save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC)))
     if json:
         print_json(found)
     else:

@@ -38,9 +38,8 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
                 found.append(once(spec, say=say))
     faults, rows = [], []
     for spec, found in zip(specs, repeated, strict=True):
-        now = datetime.now(UTC)
-        made = save(out, spec, found, machine, now)
-        measured = results(spec, found, machine, now)
+        measured = results(spec, found, machine, datetime.now(UTC))
+        made = save(out, spec, found, measured)
         rows.append(measured.model_dump(mode="json"))
         if not json:
             print_fitting(terminal, results_table(measured))
