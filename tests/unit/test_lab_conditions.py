@@ -14,7 +14,7 @@ from bettong.cli.main import app
 from bettong.lab.machine.conditions import Conditions, examine
 from bettong.lab.machine.facts import condition_facts, run_facts
 from bettong.lab.machine.machine_state import Hiccups, cpu_list, inspect_machine, measure_hiccups
-from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, differences
+from bettong.lab.results import COMMITTED, BenchmarkResults, MeasuredMetric, RunValue, differences
 from bettong.local.prerequisites import Grade
 
 QUIET = Conditions(
@@ -184,7 +184,15 @@ def test_compare_names_what_differs_of_a_machine_and_not_what_does_each_time() -
 
 def test_a_run_begins_with_all_facts() -> None:
     found = run_facts()
-    assert {"processor", "commit", "load before", "kernel", "governor", "hiccups before"} <= found.keys()
+    assert {
+        "processor",
+        "commit",
+        COMMITTED,
+        "load before",
+        "kernel",
+        "governor",
+        "hiccups before",
+    } <= found.keys()
 
 
 def test_the_command_prints_a_line_each_and_json() -> None:

@@ -12,7 +12,15 @@ from typer.testing import CliRunner
 from bettong.cli.main import app
 from bettong.errors import LabError
 from bettong.lab.history import histories
-from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read_all
+from bettong.lab.results import (
+    COMMITTED,
+    BenchmarkResults,
+    MeasuredMetric,
+    RunValue,
+    asked_alike,
+    differences,
+    read_all,
+)
 from bettong.lab.statistics.comparison import ChangeVerdict, compare
 
 
@@ -28,6 +36,13 @@ def result(
     )
 
 
+def of_commit(day: int, run_on: int, values: list[float]) -> BenchmarkResults:
+    """A run on one day of what was committed on another."""
+    found = result(run_on, values)
+    committed = result(day, values).date
+    return found.model_copy(update={"machine": {"commit": f"commit-{day}", COMMITTED: committed}})
+
+
 def noisy(drawn: random.Random, true: float) -> list[float]:
     return [true * drawn.lognormvariate(0, 0.03) for _ in range(5)]
 
@@ -40,6 +55,32 @@ def test_a_step_is_found_where_it_came_and_once() -> None:
         ("commit-5", ChangeVerdict.WORSE)
     ]
     assert len(found.runs) == 9
+
+
+def test_a_run_of_an_older_commit_counts_where_that_commit_is() -> None:
+    """As the side `before` of `bettong lab run --against` is: it was slow then, and nothing became slow today."""
+    slow, fast = [100.0, 101.0, 102.0, 103.0, 104.0], [200.0, 201.0, 202.0, 203.0, 204.0]
+    measured = [of_commit(1, 2, slow), of_commit(5, 6, fast), of_commit(1, 8, slow), of_commit(7, 8, fast)]
+    for order in (measured, measured[::-1]):
+        (found,) = histories(order)
+        assert [(step.commit, step.comparison.verdict) for step in found.steps] == [
+            ("commit-5", ChangeVerdict.BETTER)
+        ]
+        assert found.runs == (tuple(slow), tuple(slow), tuple(fast), tuple(fast))
+
+
+def test_the_newest_commit_says_which_results_are_alike_not_the_last_run() -> None:
+    newest = of_commit(7, 8, [2.0])
+    old = of_commit(1, 9, [1.0]).model_copy(update={"asked": {"run": "steady", "steps": "20/s for 60 s"}})
+    alike, left_out = asked_alike([newest, old])
+    assert alike == [newest]
+    assert len(left_out) == 1
+
+
+def test_when_a_commit_was_made_is_no_difference_besides_the_commit() -> None:
+    assert differences(of_commit(1, 8, [1.0]), of_commit(7, 8, [1.0])) == [
+        "machine, commit: commit-1 before, commit-7 after"
+    ]
 
 
 def test_noise_alone_has_hardly_any_steps() -> None:

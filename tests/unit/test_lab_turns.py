@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ from typer.testing import CliRunner, Result
 import bettong
 from bettong.cli.exit_codes import BROKEN, INTERRUPTED, USAGE
 from bettong.cli.main import app
-from bettong.lab.results import read
+from bettong.lab.results import COMMITTED, read
 from tests.samples.lab_versions import commit, git, repository, write
 from tests.waiting import eventually
 
@@ -62,6 +63,10 @@ def test_versions_take_turns_and_each_leaves_a_folder_that_names_its_commit(tree
     before, after = sorted((tree.parent / "out").iterdir())
     assert before.name.endswith(f"-{git(tree, 'describe', '--always', 'old')}")
     assert after.name.endswith(f"-{git(tree, 'describe', '--always', 'new')}")
+    for folder, tag in ((before, "old"), (after, "new")):
+        assert read(folder).machine["commit"] == git(tree, "describe", "--always", tag)
+        made = datetime.fromisoformat(read(folder).machine[COMMITTED])
+        assert made.timestamp() == int(git(tree, "show", "--no-patch", "--format=%ct", f"{tag}^{{commit}}"))
     assert [round(value) for value in read(before).metrics[0].values] == [100] * 4
     assert [round(value) for value in read(after).metrics[0].values] == [200] * 4
     assert (before / "run.toml").read_text() == 'name = "steady"\nrepeats = 4\nof_another_version = 1\n'

@@ -8,7 +8,7 @@ series.parquet   repeat, seconds since its beginning, metric, value: once a seco
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,10 +71,10 @@ def results(
     )
 
 
-def joined(repeats: Sequence[Path], out: Path, label: str) -> Path:
+def joined(repeats: Sequence[Path], out: Path, label: str, facts: Mapping[str, str]) -> Path:
     """Makes one folder of those of single repeats, called as the first with the label behind; returns its path.
 
-    Machine and settings are those of the first.
+    Machine and settings are those of the first. `facts`: what is known of the version, in addition.
     """
     first = repeats[0]
     made = out / f"{first.name}-{_slug(label)}"
@@ -84,7 +84,8 @@ def joined(repeats: Sequence[Path], out: Path, label: str) -> Path:
     (made / RUN_FILE).write_text(ran)
     found = [read(each / RESULTS) for each in repeats]
     merged = _merged([each for one in found for each in one.measurements])
-    whole = found[0].model_copy(update={"measurements": merged})
+    machine = {**found[0].machine, **facts}
+    whole = found[0].model_copy(update={"machine": machine, "measurements": merged})
     (made / RESULTS).write_text(whole.model_dump_json(indent=1) + "\n")
     tables = []
     for number, each in enumerate(repeats, 1):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bettong.lab.results import BenchmarkResults
+from bettong.lab.results import COMMIT, BenchmarkResults
 from bettong.lab.statistics.comparison import LEAST, ChangeVerdict, Comparison, MetricRuns, compare
 
 
@@ -25,7 +25,7 @@ class HistoryStep:
 
 @dataclass(frozen=True, slots=True)
 class MetricHistory:
-    """A metric through all results that have it, oldest first."""
+    """A metric through all results that have it, that of the oldest commit first."""
 
     name: str
     unit: str
@@ -44,8 +44,12 @@ class _Course:
 
 
 def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> list[MetricHistory]:
-    """Of each metric of the newest result. Raises LabError where a metric has changed its unit."""
-    ordered = sorted(results, key=lambda each: each.date)
+    """The history of each metric that the newest commit's result has.
+
+    A run of an older commit, as of `bettong lab run --against`, counts where that commit is. Raises LabError where a
+    metric has changed its unit.
+    """
+    ordered = sorted(results, key=lambda each: each.place)
     found = {metric.name: _Course(metric.unit) for metric in (ordered[-1].metrics if ordered else ())}
     for result in ordered:
         metrics = [metric for metric in result.metrics if metric.name in found]
@@ -55,7 +59,7 @@ def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> l
         ]
         for comparison in compare(before, metrics, least=least) if before else ():
             if comparison.verdict in {ChangeVerdict.BETTER, ChangeVerdict.WORSE}:
-                commit = result.machine.get("commit", "unknown")
+                commit = result.machine.get(COMMIT, "unknown")
                 found[comparison.name].steps.append(HistoryStep(result.date, commit, comparison))
                 found[comparison.name].stretch.clear()
         for each in metrics:

@@ -16,6 +16,7 @@ _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3
 # The names of facts that are others each time end so, and are no difference: the load, stolen time, hiccups.
 BEFORE = " before"
+COMMIT, COMMITTED = "commit", "commit time"
 
 
 class _Table(BaseModel):
@@ -45,6 +46,11 @@ class BenchmarkResults(_Table):
     machine: dict[str, str]
     asked: dict[str, str | int]
     measurements: Annotated[list[MeasuredMetric], Field(min_length=1, max_length=10_000)]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its position in a history: the time of its commit, or, where that is unknown, of the run; then of the run."""
+        return self.machine.get(COMMITTED, self.date), self.date
 
     @property
     def metrics(self) -> list[MetricRuns]:
@@ -100,8 +106,8 @@ def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
 
 
 def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResults], list[str]]:
-    """Those that ran as the newest did; and of the others, whose metrics mean something else, how many and why."""
-    newest = max(results, key=lambda each: each.date)
+    """Those with the settings of the newest commit's; and of the others, which cannot be compared, how many and why."""
+    newest = max(results, key=lambda each: each.place)
     others = Counter(
         "; ".join(_differing("settings", each.asked, newest.asked))
         for each in results
@@ -124,7 +130,7 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
 def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, str | int]) -> Iterator[str]:
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, "unknown"), after.get(name, "unknown")
-        if old != new and not name.endswith(BEFORE):
+        if old != new and name != COMMITTED and not name.endswith(BEFORE):
             yield f"{kind}, {name}: {old} before, {new} after"
 
 

@@ -75,7 +75,7 @@ def growth_table(found: Sequence[SeriesGrowth]) -> Table:
 
 def history_table(found: Sequence[MetricHistory]) -> Table:
     """A row a metric: how it went, and where it changed."""
-    table = Table(caption="oldest to newest; the medians")
+    table = Table(caption="oldest commit to newest; the medians")
     table.add_column("metric", overflow="fold")
     for name in ("first", "newest"):
         table.add_column(name, justify="right")

@@ -10,7 +10,7 @@ from pathlib import Path
 from bettong.jars import BROKER_JARS
 from bettong.lab.machine.conditions import Conditions
 from bettong.lab.machine.machine_state import inspect_machine, measure_hiccups
-from bettong.lab.results import BEFORE
+from bettong.lab.results import BEFORE, COMMIT
 from bettong.lab.versions import git
 
 PACKAGES = (
@@ -35,7 +35,8 @@ def facts() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{int(memory) / 1024 / 1024:.0f} GiB",
         f"load{BEFORE}": f"{os.getloadavg()[0]:.1f}",
-        "commit": git.described(Path.cwd()) or _UNKNOWN,
+        COMMIT: _UNKNOWN,
+        **git.commit_facts(Path.cwd()),
         "python": platform.python_version(),
         "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
         "servers": f"Kafka {_kafka()}, Redis {_said('redis-server', '--version')}, Java {_said('java', '-version')}",

@@ -53,6 +53,11 @@ class Checkout:
         return git.described(self.folder)
 
     @property
+    def facts(self) -> dict[str, str]:
+        """Its commit and when that was made, for results: an older lab does not write the latter. Empty without git."""
+        return git.commit_facts(self.folder)
+
+    @property
     def content(self) -> str:
         """Another one when what git knows of it was changed."""
         return git.content(self.folder)

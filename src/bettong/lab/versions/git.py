@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bettong.errors import LabError
+from bettong.lab.results import COMMIT, COMMITTED
 
 _ASK_S_MAX = 60.0
 # Hooks of the user's are for a checkout that somebody works in.
@@ -23,6 +25,14 @@ def toplevel(folder: Path) -> Path | None:
 def described(folder: Path) -> str | None:
     """The commit that is checked out, and whether it was changed since; None where there is none."""
     return _said(folder, "describe", "--always", "--dirty")
+
+
+def commit_facts(folder: Path) -> dict[str, str]:
+    """The commit that is checked out and when it was made, as results have them; empty where there is none."""
+    commit, seconds = described(folder), _said(folder, "show", "--no-patch", "--format=%ct", "HEAD")
+    if commit is None or seconds is None:
+        return {}
+    return {COMMIT: commit, COMMITTED: datetime.fromtimestamp(int(seconds), UTC).isoformat()}
 
 
 def commit_of(folder: Path, name: str) -> str | None:

@@ -53,7 +53,7 @@ def in_turns(
 
 
 def _joined(repeats: Sequence[Path], version: Checkout, out: Path) -> Path:
-    return joined(repeats, out, version.commit or version.name)
+    return joined(repeats, out, version.commit or version.name, version.facts)
 
 
 def _repeat(version: Checkout, file: Path, folder: Path) -> Path:
