@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 from collections import defaultdict
@@ -215,6 +216,25 @@ def test_a_symbols_records_are_in_one_partition() -> None:
             partitions[market.symbol_of(value)].add(partition)
     assert len(partitions) == 350
     assert all(len(each) == 1 for each in partitions.values())
+
+
+def test_replayed_votes_come_again_and_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    spec = read(ROOT / "benchmarks" / "lab" / "running_totals_replayed.toml")
+    load = load_of(spec.model_copy(update={"steps": [], "messages": 100}))
+    with (ROOT / "examples/data/running_totals/votes.csv").open() as file:
+        votes = [(row["letter"].encode(), int(row["votes"])) for row in csv.DictReader(file)]
+    replayed = list(itertools.islice(itertools.cycle(votes), 100))
+    (part,) = parts_of(load)
+    columns = (part.columns[name].tolist() for name in ("letter", "votes"))
+    assert list(zip(*columns, strict=True)) == replayed
+    totals: defaultdict[bytes, int] = defaultdict(int)
+    expected = []
+    for letter, number in replayed:
+        totals[letter] += number
+        expected.append(b'{"letter":"%s","total":%d}' % (letter, totals[letter]))
+    assert load.wrong({"totals": SinkResults.of(expected)}) == ""
+    assert "1 are missing" in load.wrong({"totals": SinkResults.of(expected[1:])})
 
 
 @pytest.mark.parametrize(
