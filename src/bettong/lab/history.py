@@ -49,7 +49,7 @@ def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> l
     A run of an older commit, as of `bettong lab run --against`, counts where that commit is. Raises LabError where a
     metric has changed its unit.
     """
-    ordered = sorted(results, key=lambda each: each.place)
+    ordered = sorted(results, key=lambda each: each.order_key)
     found = {metric.name: _Course(metric.unit) for metric in (ordered[-1].metrics if ordered else ())}
     for result in ordered:
         metrics = [metric for metric in result.metrics if metric.name in found]

@@ -48,7 +48,7 @@ class BenchmarkResults(_Table):
     measurements: Annotated[list[MeasuredMetric], Field(min_length=1, max_length=10_000)]
 
     @property
-    def place(self) -> tuple[str, str]:
+    def order_key(self) -> tuple[str, str]:
         """Its position in a history: the time of its commit, or, where that is unknown, of the run; then of the run."""
         return self.machine.get(COMMITTED, self.date), self.date
 
@@ -107,7 +107,7 @@ def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
 
 def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResults], list[str]]:
     """Those with the settings of the newest commit's; and of the others, which cannot be compared, how many and why."""
-    newest = max(results, key=lambda each: each.place)
+    newest = max(results, key=lambda each: each.order_key)
     others = Counter(
         "; ".join(_differing("settings", each.asked, newest.asked))
         for each in results
