@@ -19,7 +19,10 @@ from bettong_sender.source_feed import ExternalSource
 
 
 def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSource]:
-    """The sources that this sender reads. Raises SettingsError for an incomplete connection, or its password."""
+    """The sources that this sender reads.
+
+    Raises SettingsError for an incomplete connection or an unreadable password.
+    """
     external = {source.name: source for source in plan.sources if source.from_ is not None}
     chosen = {"all": set(external), "none": set[str]()}.get(settings.sender_topics)
     if chosen is None:

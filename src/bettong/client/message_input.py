@@ -116,7 +116,7 @@ class Rows(NamedTuple):
 def line_blocks(stream: BufferedReader, bytes_max: int) -> Iterator[list[bytes]]:
     """All lines, without their line feeds, as they come: some at a time.
 
-    Of one that is longer than `bytes_max` there is one byte more than that, for `check_length`.
+    Of one that is longer than `bytes_max` there is one byte more than that, for `check_lengths`.
     """
     rest = b""
     while block := stream.read1(_BLOCK_BYTES):

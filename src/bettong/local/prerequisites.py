@@ -14,7 +14,7 @@ from bettong.java import InstalledJava
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
 REDIS_MIN = 7  # Debian 12's; older ones were not tested
-# An idle suite takes 1.5 GB, one at a million messages a second 2 GB (docs/performance.md).
+# An idle suite takes 1 GB, one at a million messages a second 2 GB (docs/performance.md).
 MEMORY_GB_MIN = 4.0
 DISK_GB_MIN = 5.0  # to begin with: its log and states grow
 OPEN_FILES_MIN = 1024  # Kafka keeps some files open for each partition, and one for each connected client
