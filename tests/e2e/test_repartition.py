@@ -110,7 +110,7 @@ PARTS = (
     (Schedule.RESIDENT, 4),
 )
 # Where the command that comes before a part is killed; the last one is not.
-KILLED_AT = {1: "topics get", 2: "states of stage regions"}
+KILLED_AT = {1: "topics get", 2: "dividing the states of stage regions"}
 
 
 @pytest.mark.timeout(1200)

@@ -35,7 +35,8 @@ def services() -> Iterator[dict[str, ServiceRecord]]:
     kinds = {PROCESSOR.name: ["driver", "bettong_processor.daemon", "worker", "helper"], "sender": ["sender"]}
     started = {name: subprocess.Popen([sys.executable, "-c", TREE, *words]) for name, words in kinds.items()}
     every = [psutil.Process(each.pid) for each in started.values()]
-    eventually(lambda: len(every[0].children(recursive=True)) == 3)
+    # A child has the command line of its parent until it runs its own.
+    eventually(lambda: set(last_words(every[0].children(recursive=True))) == set(kinds[PROCESSOR.name][1:]))
     yield {
         name: ServiceRecord(
             pid=each.pid, started_s=psutil.Process(each.pid).create_time(), log=Path(os.devnull)
