@@ -104,7 +104,8 @@ class ActivePartition:
 
     `due_s`: when its next snapshot is due; `revoke_by_s`: the deadline of its revocation, None while it is kept.
     `held_s`: how long its loop has waited for room for output, after records of this partition (back-pressure).
-    `pause_s`: how long its last snapshot stopped the folding.
+    `pause_s`: how long its snapshots pause the folding: the shorter of the last two, for one alone may be slow by
+    chance, and the first one of a task is.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class ActivePartition:
         self.saved = SavedSnapshot(worker.saved.offset) if worker.saved.offset else None
         self.save_fault = ""
         self.held_s = 0.0
-        self.pause_s = 0.0
+        self.pause_s = self._last_pause_s = 0.0
         self.revoke_by_s: float | None = None
         self.measure = Measure()
         self.published: dict[str, str | int | float] = {}
@@ -188,9 +189,10 @@ class ActivePartition:
             return
         begun_s = time.perf_counter()
         saved = self._save(self.worker)
-        self.pause_s = time.perf_counter() - begun_s
+        paused_s = time.perf_counter() - begun_s
+        self.pause_s, self._last_pause_s = min(paused_s, self._last_pause_s), paused_s
         if saved:
-            self.pending.append(PendingSnapshot(*saved, self._output, self.pause_s * 1e3))
+            self.pending.append(PendingSnapshot(*saved, self._output, paused_s * 1e3))
             self._output = OutstandingOutput()
 
     @property

@@ -14,6 +14,6 @@ _TIMES_MAX = 10
 def next_snapshot_s(interval_s: float, pauses_s: Iterable[float]) -> float:
     """Seconds between two snapshots of a partition.
 
-    `pauses_s`: how long the last snapshot of each partition of the slot paused the folding.
+    `pauses_s`: how long the snapshots of each partition of the slot pause the folding.
     """
     return min(max(interval_s, sum(pauses_s) / _SHARE_MAX), _TIMES_MAX * interval_s)
