@@ -94,8 +94,8 @@ class ObjectTable:
             self._lifetimes.open(batch, renews=renews)
         if self._changed is not None:
             with_keys(batch, self._changed.update)
-            if len(self._states) <= WHOLE_FROM * len(self._changed):
-                self._changed = None  # the next increment holds all of them anyway
+            if self._is_whole(self._changed):
+                self._changed = None  # the next increment holds all keys, whatever changes still
         return self
 
     def create(self, key: Any) -> Any:
@@ -209,7 +209,7 @@ class ObjectTable:
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """See StateTable."""
         states, changed = self._states, self._changed
-        if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
+        if changed is None or self._is_whole(changed):
             written = states
             self._waiting = set()
         else:
@@ -224,6 +224,10 @@ class ObjectTable:
         self._note_stored()
         self._changed = set() if len(states) > INCREMENT_KEYS else None
         return saved
+
+    def _is_whole(self, changed: Collection[Any]) -> bool:
+        """Whether an increment that is made when these keys have changed holds all keys."""
+        return len(self._states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed))
 
     @property
     def round_complete(self) -> bool:
