@@ -217,7 +217,7 @@ def test_a_killed_worker_shows_within_two_seconds_and_so_does_its_return(world: 
     assert seconds_until(gone.first, began_s) < bound_s(TRUE_S)
     watching.join()
     ((slot, returned_s),) = returned
-    back = changes.filter(has_text=re.compile(rf"at work: slot {slot}|to slot {slot}"))
+    back = changes.filter(has_text=re.compile(rf"were replaced: slot {slot}|to slot {slot}"))
     assert seconds_until(back.first, returned_s) < bound_s(TRUE_S)
     world.feed(("k3", 5))
     world.await_all()

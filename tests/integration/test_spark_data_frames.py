@@ -1,13 +1,9 @@
-"""`bettong.spark` against a real Kafka, a real Redis and a real Spark: states, results, and results as they come.
-
-And what is said of a reference table that Spark cannot read.
-"""
+"""`bettong.spark` against a real Kafka, a real Redis and a real Spark: states, results, and results as they come."""
 
 from __future__ import annotations
 
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -15,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import bettong.spark
-from bettong.application.plan import plan
 from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin
@@ -29,24 +23,21 @@ from bettong.errors import (
     LocalError,
     LogError,
     LogTruncatedError,
-    ReferenceLoadError,
     SnapshotError,
 )
 from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.local.services import spark_folders
 from bettong.testing import IDLE
 from bettong.topics import stage_topic
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.numbering import PARTS_MAX
-from bettong_processor.references.loading import loaded_bytes
 from examples.query_states import top_accounts, write
 from tests.integration.delta_lake import delta_jars, delta_options
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
 from tests.integration.recorded_run import BEGIN, PARTITIONS, RecordedRun
+from tests.integration.spark_sessions import spark_session
 from tests.samples.page_code import FENCE
-from tests.samples.reference_join import app_of
 
 pytestmark = pytest.mark.slow
 
@@ -56,33 +47,13 @@ NUMBERING = ["_origin", "_sequence", "_index"]
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session as docs/spark.md makes it, with Delta Lake where that is at hand. Its Java ends with it."""
+    """A session as docs/spark.md makes it, with Delta Lake where that is at hand."""
     scratch = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in spark_folders(scratch).items():
-            environment.setenv(name, value)
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        environment.setenv("BETTONG_STATE_DIR", str(scratch / "shared"))
-        jars = [bettong.spark.connector_jars(), *map(str, delta_jars())]
-        builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(jars))
-        options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-        options |= {"spark.sql.warehouse.dir": str(scratch / "warehouse"), "spark.driver.memory": "512m"}
-        options |= delta_options() if delta_jars() else {}
-        options["spark.databricks.delta.snapshotPartitions"] = "1"
-        # Java runs for seconds here: its second compiler would only take time.
-        options["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-        for name, value in options.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        gateway = SparkContext._gateway
+    jars = [bettong.spark.connector_jars(), *map(str, delta_jars())]
+    options = {"spark.jars": ",".join(jars), "spark.sql.warehouse.dir": str(scratch / "warehouse")}
+    options |= delta_options() if delta_jars() else {}
+    with spark_session(scratch, options) as session:
         yield session
-        session.stop()  # pyspark leaves its Java running
-        assert gateway is not None
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(30)
-        SparkContext._gateway = SparkContext._jvm = None
 
 
 @pytest.fixture(scope="module")
@@ -360,25 +331,3 @@ def test_the_code_of_the_page_runs(
     written = spark.read.parquet(str(tmp_path / "lake" / "stream"))
     assert messages(written) == expected(world.outcome.outputs["totals"])
     assert names["spark"] is not None
-
-
-def test_a_reference_table_whose_file_goes_before_spark_reads_it_is_said_in_a_line(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    file = tmp_path / "prices.csv"
-    file.write_text("sku,cents\na,1\n")
-
-    def prices(session: SparkSession) -> DataFrame:
-        table = session.read.csv(str(file), header=True, schema="sku string, cents bigint")
-        file.unlink()
-        return table
-
-    (stage,) = plan(app_of(load=prices)).stages
-    with pytest.raises(ReferenceLoadError) as caught:
-        loaded_bytes("priced", stage.references["priced"], lambda: spark)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert text.startswith(
-        "reference table 'priced': what load() returned cannot be read: java.io.FileNotFound"
-    )
-    assert str(file) in text

@@ -22,15 +22,19 @@ MODULE_PREFIX = "bettong_application_"
 _EDITION = ".edition"
 
 
-@lru_cache(maxsize=16)
 def load(reference: str) -> Application:
     """Runs the file, once per process, and returns its application. `reference` may also come from `Edition.write`.
 
     Raises ApplicationError, naming the file and the line, when it cannot be run or defines no application.
     """
+    return _load_once(_file_of(reference), reference)
+
+
+@lru_cache(maxsize=16)
+def _load_once(path: Path, reference: str) -> Application:
+    """`path`: a relative reference names another file after the working directory has changed."""
     if reference.endswith(_EDITION):
         return Edition.read(Path(reference)).load()
-    path = _file_of(reference)
     if not path.is_file():
         raise _no_file(reference)
     module_name = _module_name(path)

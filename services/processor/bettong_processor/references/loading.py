@@ -3,10 +3,13 @@
 import threading
 from collections.abc import Callable
 
+from pyspark.sql.classic.dataframe import DataFrame
+
 from bettong.application.reference_source import ReferenceSource
 from bettong.errors import ReferenceLoadError, SchemaError
 from bettong.user_errors import ANY_ERROR, cause_in_a_line
 from bettong.worker.references.loaded import loaded_table
+from bettong_processor.references.spark_files import paths_without_files
 
 
 class Loads:
@@ -45,6 +48,11 @@ def loaded_bytes(join: str, source: ReferenceSource, spark: Callable[[], object]
         loaded = source.load(spark()) if source.takes_spark else source.load()
     except ANY_ERROR as error:
         raise ReferenceLoadError(f"{name}: load() failed: {cause_in_a_line(error)}") from None
+    if isinstance(loaded, DataFrame) and (empty := paths_without_files(loaded)):
+        raise ReferenceLoadError(
+            f"{name}: what load() returned cannot be read: Spark found no file in {', '.join(empty)}, which may have"
+            " been deleted meanwhile"
+        )
     try:
         return loaded_table(source, loaded).encode()
     except SchemaError as error:
