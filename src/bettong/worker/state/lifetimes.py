@@ -26,27 +26,39 @@ NO_KEY_NS = -1
 _ONE = np.uint64(1)
 
 
-class KeyLifetimes(ABC):
-    """How long states live, by one of the clocks: for a table whose keys are Python objects."""
+class Lifetimes(ABC):
+    """How long the states of a table live, by one of the clocks."""
 
     by_event: ClassVar[bool]
 
     def __init__(self, ttl_ns: int) -> None:
         self._ttl_ns = ttl_ns
-        # The clock at each key's last message.
-        self._last_ns: dict[Any, int] = {}
 
     def note_clock(self, log_ns: int) -> None:  # noqa: B027 - event time comes with the messages
         """Advances the log clock."""
+
+    @property
+    @abstractmethod
+    def due_ns(self) -> int | None:
+        """When the time to live of the next key ends, or some time before; None without a key."""
+
+
+class KeyLifetimes(Lifetimes):
+    """Of a table whose keys are Python objects."""
+
+    def __init__(self, ttl_ns: int) -> None:
+        super().__init__(ttl_ns)
+        # The clock at each key's last message.
+        self._last_ns: dict[Any, int] = {}
 
     @abstractmethod
     def open(self, batch: Batch, *, renews: bool) -> None:
         """Begins a batch, which later calls refer to. `renews`: its keys have messages now; else they are looked up."""
 
-    def begin(self, key: Any) -> None:  # noqa: B027 - nothing where `restart` has done it
+    def begin(self, key: Any) -> None:  # nothing where `restart` has done it
         """A key of the open batch got a new state."""
 
-    def restart(self, key: Any, batch: Batch, row: int) -> None:  # noqa: B027 - nothing where `begin` does it
+    def restart(self, key: Any, batch: Batch, row: int) -> None:  # nothing where `begin` does it
         """The state of a key was deleted at that row of the open batch: the next state lives by later rows."""
 
     def end_ns(self, key: Any) -> int:
@@ -62,11 +74,6 @@ class KeyLifetimes(ABC):
     def expired(self, clock_ns: int) -> list[Any]:
         """Advances the clock. Returns the keys whose time to live is over, and forgets them."""
 
-    @property
-    @abstractmethod
-    def due_ns(self) -> int | None:
-        """When the time to live of the next key ends, or some time before; None without a key."""
-
     def dump(self, keys: Iterable[Any]) -> bytes:
         """The clock at the last message of each key, to be stored."""
         return np.array([self._last_ns[key] for key in keys], _STORED).tobytes()
@@ -76,13 +83,11 @@ class KeyLifetimes(ABC):
         """Restores what `stored_clocks` read for these keys."""
 
 
-class SlotLifetimes(ABC):
-    """The same for a table whose keys have slots of an array."""
-
-    by_event: ClassVar[bool]
+class SlotLifetimes(Lifetimes):
+    """Of a table whose keys have slots of an array."""
 
     def __init__(self, ttl_ns: int) -> None:
-        self._ttl_ns = ttl_ns
+        super().__init__(ttl_ns)
         # The clock at each slot's last message.
         self._last_ns = np.zeros(0, np.int64)
 
@@ -92,14 +97,11 @@ class SlotLifetimes(ABC):
         if more > 0:
             self._last_ns = np.concatenate([self._last_ns, np.full(more, NO_KEY_NS)])
 
-    def note_clock(self, log_ns: int) -> None:  # noqa: B027 - event time comes with the messages
-        """Advances the log clock."""
-
     @abstractmethod
     def renew(self, slots: Array, batch: Batch) -> None:
         """Renews the keys of these slots by the messages of a batch."""
 
-    def restart(self, slots: Array, batch: Batch, rows: Array) -> None:  # noqa: B027 - where all rows have one time
+    def restart(self, slots: Array, batch: Batch, rows: Array) -> None:  # where all rows have one time
         """The states at `slots[rows]` were deleted at those rows: the next states live by later rows."""
 
     def ends_ns(self, slots: Array) -> Array:
@@ -113,11 +115,6 @@ class SlotLifetimes(ABC):
     @abstractmethod
     def expired(self, clock_ns: int) -> Array:
         """Advances the clock. Returns the slots of keys whose time to live is over."""
-
-    @property
-    @abstractmethod
-    def due_ns(self) -> int | None:
-        """When the time to live of the next key ends, or some time before; None without a key."""
 
     def dump(self, slots: Array | slice) -> bytes:
         """The clock at the last message of the key at each slot, to be stored."""

@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any, Protocol
 
 from bettong.application.joins.joined import Joined
-from bettong.application.lifetime import Lifetime
 from bettong.application.nodes.stateful import Stateful
-from bettong.application.timers import NEVER, Clock, StateTimer
+from bettong.application.timers import NEVER
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.routing import partitions_of_keys
@@ -23,11 +22,12 @@ from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
 from bettong.worker.state.event_lifetimes import EventKeyLifetimes
-from bettong.worker.state.lifetimes import KeyLifetimes, LogKeyLifetimes, stored_clocks, with_keys
+from bettong.worker.state.expiring_table import ExpiringTable
+from bettong.worker.state.lifetimes import KeyLifetimes, LogKeyLifetimes, with_keys
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
-from bettong.worker.state.timers import DueTimer, KeyTimers, without_never
+from bettong.worker.state.timers import KeyTimers, without_never
 
 # Added to the scope of keys that have ended, so that their signature is not valid for states.
 _ENDED = b"\0ended"
@@ -60,14 +60,13 @@ class PlainStates:
         return reading.decode(data, self._classes, old=old)
 
 
-class ObjectTable:
+class ObjectTable(ExpiringTable[KeyLifetimes]):
     """One Python object a key. See StateTable."""
 
     def __init__(self, node: Stateful, state_key: bytes | None = None, key: Field | None = None) -> None:
         """`state_key` signs states that are pickles: see `bettong.Pickle`. `key`: its fixed width, if it has one."""
-        self.name = node.name
+        super().__init__(node, LogKeyLifetimes, EventKeyLifetimes)
         self._key = key
-        self._node = node
         self._codec = _codec(node, state_key)
         self._states: dict[Any, Any] = {}
         # The keys that may have changed since the last increment; None: any of them.
@@ -78,14 +77,9 @@ class ObjectTable:
         # None while nothing was saved that could hold any, and where no state can end.
         self._made: set[Any] | None = None
         self._ended: set[Any] = set()
-        self._ends = node.lifetime is not None or node.delete_when is not None
-        self._lifetimes = _lifetimes(node.lifetime)
         self._timers = KeyTimers(node.timers) if node.timers else None
         # Whether states were restored whose timers were not read yet.
         self._is_restored = False
-        self._deleted = 0
-        # The log clock at the last `note_clock`.
-        self.log_ns = 0
         self.get = self._states.get
 
     def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
@@ -138,30 +132,14 @@ class ObjectTable:
                 self._changed.update(each.key for each in due)
             found = []
             for number, timer in enumerate(self._node.timers):
-                own = [each for each in due if each.timer == number and not self._outlives(each, timer)]
+                own = [each for each in due if each.timer == number]
+                if (lifetimes := self._lifetimes_by_clock_of(timer)) is not None:
+                    own = [each for each in own if each.at_ns <= lifetimes.end_ns(each.key)]
                 rows = rows_of_keys([each.key for each in own], [each.at_ns for each in own], self._key)
                 found += [DueTimers(timer.field, each) for each in rows]
             if found:
                 return found
         return []
-
-    def _outlives(self, due: DueTimer, timer: StateTimer) -> bool:
-        """Whether a timer is due after its state has ended, though the same record has brought both."""
-        lifetime, lifetimes = self._node.lifetime, self._lifetimes
-        if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
-            return False
-        return due.at_ns > lifetimes.end_ns(due.key)
-
-    def take_deleted(self) -> int:
-        """See StateTable."""
-        deleted, self._deleted = self._deleted, 0
-        return deleted
-
-    def note_clock(self, clock_ns: int) -> None:
-        """See StateTable."""
-        self.log_ns = clock_ns
-        if self._lifetimes is not None:
-            self._lifetimes.note_clock(clock_ns)
 
     def expire(self, clock_ns: int) -> int:
         """See StateTable."""
@@ -171,11 +149,6 @@ class ObjectTable:
         expired = [key for key in self._lifetimes.expired(clock_ns) if key in self._states]
         self._end(expired)
         return len(expired)
-
-    @property
-    def due_ns(self) -> int | None:
-        """See StateTable."""
-        return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, keys: Collection[Any]) -> None:
         """Ends the states of these keys."""
@@ -248,11 +221,7 @@ class ObjectTable:
             keys, states = self._codec.decode(data.states, scope, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
             ended = self._codec.decode(data.ended, scope + _ENDED, old=False)[0] if data.ended else []
-            last_ns = (
-                stored_clocks(data.last_ns, len(keys), log_ns, by_event=self._lifetimes.by_event)
-                if self._lifetimes is not None
-                else None
-            )
+            last_ns = self._stored_clocks(data, len(keys), log_ns)
         except StateChangedError as error:
             raise StateChangedError(f"state of {self.name!r}: {error}") from None
         except Exception as error:
@@ -334,12 +303,6 @@ class ObjectTable:
             else [each.field for each in self._node.timers]
         )
         return without_never(to_jsonable(state), unset)
-
-
-def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | None:
-    if lifetime is None:
-        return None
-    return (EventKeyLifetimes if lifetime.clock is Clock.EVENT else LogKeyLifetimes)(lifetime.ttl_ns)
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:

@@ -41,10 +41,8 @@ class PaneTable(DueTable):
     """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
 
     A record has a due time for each of the computation's timers, by their names. A saved one says where its panes
-    begin, and how many they are. `log_ns`: the log clock at the last `note_clock`.
+    begin, and how many they are.
     """
-
-    log_ns = 0
 
     def __init__(
         self,
@@ -77,11 +75,6 @@ class PaneTable(DueTable):
         values: list[Any] = list(unpacked(self._parts, keys))
         known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
         return Batch(rows.columns, known, times=rows.times)
-
-    def note_clock(self, clock_ns: int) -> None:
-        """See StateTable."""
-        super().note_clock(clock_ns)
-        self.log_ns = clock_ns
 
     def note_changed(self, slots: Array) -> None:
         """Windows of the keys at these slots have changed: makes their early results due, if they have any."""

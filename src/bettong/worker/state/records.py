@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bettong.application.lifetime import Lifetime
 from bettong.application.nodes.stateful import Stateful
-from bettong.application.timers import Clock, StateTimer
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import packed_key, unpacked
@@ -21,8 +19,9 @@ from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, fired_of_parts, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.event_lifetimes import EventSlotLifetimes
+from bettong.worker.state.expiring_table import ExpiringTable
 from bettong.worker.state.key_table import KeyTable, words_per_key
-from bettong.worker.state.lifetimes import LogSlotLifetimes, SlotLifetimes, stored_clocks
+from bettong.worker.state.lifetimes import LogSlotLifetimes, SlotLifetimes
 from bettong.worker.state.record_layout import first_state, layout_of, old_states, records_of
 from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.stored_arrays import bytes_of, read_array
@@ -43,7 +42,7 @@ class Records(NamedTuple):
     table: "RecordTable"
 
 
-class RecordTable:
+class RecordTable(ExpiringTable[SlotLifetimes]):
     """One record of an array a key. See StateTable."""
 
     def __init__(
@@ -59,10 +58,9 @@ class RecordTable:
 
         `first`: the state of a new key, an array of one; by default the node's.
         """
-        self.name = node.name
+        super().__init__(node, LogSlotLifetimes, EventSlotLifetimes)
         # The input schema of timers' functions.
         self.fired = fired_schema(kind or (Kind.TEXT if key.kind == "S" else Kind.INT), key)
-        self._node = node
         self.first = first_state(node) if first is None else first
         # The layout of a state; None where the records are not a user's states.
         self._layout = layout_of(node) if first is None else None
@@ -71,7 +69,6 @@ class RecordTable:
         self.fired_parts = fired_of_parts(parts) if parts is not None else None
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
-        self._deleted = 0
         # By slot: whether the state may have changed since the last increment; and whether the current round of writing
         # all again has still to write it. Without `_changed`, any may have.
         self._changed: Array | None = None
@@ -80,8 +77,6 @@ class RecordTable:
         # ended since the last one.
         self._stored = np.zeros(0, np.bool_)
         self._ended: list[Array] = []
-        self._ends = node.lifetime is not None or node.delete_when is not None
-        self._lifetimes = _lifetimes(node.lifetime)
         self._timers = SlotTimers(node.timers) if node.timers else None
 
     def open(self, batch: Batch, *, renews: bool = True) -> Records:
@@ -129,7 +124,8 @@ class RecordTable:
             found = []
             for number, timer in enumerate(self._node.timers):
                 own = np.flatnonzero(timers == number)
-                own = own[~self._outlives(slots[own], at_ns[own], timer)]
+                if (lifetimes := self._lifetimes_by_clock_of(timer)) is not None:
+                    own = own[at_ns[own] <= lifetimes.ends_ns(slots[own])]
                 if len(own):
                     keys, times = self.keys_at(slots[own]), at_ns[own]
                     order = np.lexsort((keys, times))
@@ -146,23 +142,6 @@ class RecordTable:
         """Timers that fire, for keys as `keys_at` returns them."""
         return DueTimers(field, rows_of_column(self.fired_parts or self.fired, keys, at_ns, self._parts))
 
-    def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
-        """Which timers are due after their states have ended, though the same record has brought both."""
-        lifetime, lifetimes = self._node.lifetime, self._lifetimes
-        if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
-            return np.zeros(len(slots), np.bool_)
-        return np.asarray(at_ns > lifetimes.ends_ns(slots))
-
-    def take_deleted(self) -> int:
-        """See StateTable."""
-        deleted, self._deleted = self._deleted, 0
-        return deleted
-
-    def note_clock(self, clock_ns: int) -> None:
-        """See StateTable."""
-        if self._lifetimes is not None:
-            self._lifetimes.note_clock(clock_ns)
-
     def expire(self, clock_ns: int) -> int:
         """See StateTable."""
         if self._lifetimes is None:
@@ -170,11 +149,6 @@ class RecordTable:
         expired = self._lifetimes.expired(clock_ns)
         self._end(expired)
         return len(expired)
-
-    @property
-    def due_ns(self) -> int | None:
-        """See StateTable."""
-        return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, slots: Array) -> None:
         """Ends the states at these slots, each given once."""
@@ -249,11 +223,7 @@ class RecordTable:
             states = read_array(file, dimensions=1)
             beside = self._read_beside(file)
             ended = read_array(io.BytesIO(data.ended), dimensions=2) if data.ended else keys[:0]
-            last_ns = (
-                stored_clocks(data.last_ns, len(keys), log_ns, by_event=self._lifetimes.by_event)
-                if self._lifetimes is not None
-                else None
-            )
+            last_ns = self._stored_clocks(data, len(keys), log_ns)
         except ValueError as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
@@ -377,12 +347,6 @@ class RecordTable:
         """New states: enough to double those held, and never fewer than the table's next keys."""
         few = min(_KEYS_AT_FIRST, max(1, _BYTES_AT_FIRST // self.first.itemsize))
         return np.repeat(self.first, max(held, 2 * self._table.count, few))
-
-
-def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | None:
-    if lifetime is None:
-        return None
-    return (EventSlotLifetimes if lifetime.clock is Clock.EVENT else LogSlotLifetimes)(lifetime.ttl_ns)
 
 
 def key_column(key: KeyValue, dtype: np.dtype[Any]) -> Array | None:
