@@ -6,10 +6,9 @@ be equal: a list has them side by side, in order of arrival.
     table, a segment of words:   | number | item ... | number | item ... | ... |
     of registers, from 64 on:    | eight numbers, a byte each | ... |
 
-A number of 0 marks an empty entry. A segment is a power of two of words that one pane owns: exchanged for one twice as
-long when three quarters are full, or all of a list; freed with the pane. For each table a pane has a `segment`, which
-is 64 times its start, plus the power, 0 without one, and the number of items, DENSE where they are bytes. A free
-segment holds the start of the next free one of its size, -1 for none.
+A number of 0 marks an empty entry. A pane owns its segments (see `segments`): each is exchanged for one twice as long
+when three quarters are full, or all of a list, and freed with the pane. For each table a pane has a `segment`, 0
+without one, and the number of items, DENSE where they are bytes.
 """
 
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from bettong.frames.columns import Array
 from bettong.machine_code import allocating, inlined, kernel
 from bettong.worker.arrays import with_rows
 from bettong.worker.state.key_table import mixed
+from bettong.worker.state.segments import allocate_segment, free_segment, no_segments
 
 # What happens to the number of an item that is there already. Where it is kept, it says how many items came before; in
 # a list, too, where no item is searched for.
@@ -36,12 +36,11 @@ DENSE = -1
 NUMBER_LIMIT = 64
 DENSE_POWER, DENSE_WORDS = 9, 512
 _BYTES, _BYTE = 8, 255
-# No array has 2**40 words.
-_POWERS, _FIRST_WORDS, _FIRST_ITEMS = 40, 4096, 4
+_FIRST_WORDS, _FIRST_ITEMS = 4096, 4
 
 
 class ItemArrays(NamedTuple):
-    """Words of segments; where the first free one begins, by power; how many words were ever part of a segment."""
+    """Words of segments; see `no_segments`."""
 
     words: Array
     spare: Array
@@ -53,8 +52,7 @@ class ItemSegments:
 
     def __init__(self) -> None:
         self.words = np.zeros(_FIRST_WORDS, np.int64)
-        self._spare = np.full(_POWERS, -1, np.int64)
-        self._used = np.zeros(1, np.int64)
+        self._spare, self._used = no_segments()
 
     @property
     def arrays(self) -> ItemArrays:
@@ -193,24 +191,16 @@ def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any
 @kernel
 def give_back(segment: Any, items: Any) -> None:
     """Frees a segment, if it is one."""
-    if segment:
-        items.words[segment >> 6] = items.spare[segment & 63]
-        items.spare[segment & 63] = segment >> 6
+    free_segment(segment, items.words, items.spare)
 
 
 @kernel
 def take_segment(power: Any, items: Any) -> Any:
     """Allocates a segment of 2**power words, all 0; returns 0 where there are too few."""
-    start = items.spare[power]
-    if start >= 0:
-        items.spare[power] = items.words[start]
-    elif items.used[0] + (1 << power) <= len(items.words):
-        start = items.used[0]
-        items.used[0] += 1 << power
-    else:
-        return 0
-    items.words[start : start + (1 << power)] = 0
-    return (start << 6) + power
+    segment = allocate_segment(power, items.words, items.spare, items.used)
+    if segment:
+        items.words[segment >> 6 : (segment >> 6) + (1 << power)] = 0
+    return segment
 
 
 @inlined

@@ -4,10 +4,9 @@
     entries, a row each:         | event time | number | message |
 
 All are words of 64 bits. `count`: how many messages the key has had; `number`: which one of these it is. The entries of
-a side are `kept` rows from `first` on, in a segment of their own: a power of two of rows, freed when the side keeps
-nothing, and exchanged for one twice, or half, as long when it is full, or nearly empty. So a search is a bisection.
-`segment`: 64 times its start, plus the power; 0 without one. A free segment holds the start of the next free one of its
-size, -1 for none.
+a side are `kept` rows from `first` on, in a segment of their own (see `segments`), freed when the side keeps nothing,
+and exchanged for one twice, or half, as long when it is full, or nearly empty. So a search is a bisection. `segment`: 0
+without one.
 
 `message`: its row in the columns of its side. The `number` of a message that may be a result alone, and had no partner
 yet, is inverted, `~number`: below 0.
@@ -23,6 +22,7 @@ from bettong.machine_code import inlined, kernel
 from bettong.schema.schema import Schema
 from bettong.worker.arrays import with_rows
 from bettong.worker.prefetching import AHEAD, prefetch
+from bettong.worker.state.segments import allocate_segment, free_segment, no_segments
 
 DUE, COUNT, SIDES = range(3)
 # The words of a side, from `SIDES + SIDE_WORDS * side` on.
@@ -34,8 +34,8 @@ _FIRST_ENTRIES = 4096
 _FIRST_MESSAGES = 1024
 # How many rows ahead to prefetch entries: half as many as for their key, which says where they are.
 ENTRIES_AHEAD = AHEAD // np.uint64(2)
-# The least segment has 2**2 rows. No array has 2**40.
-_LEAST_POWER, _POWERS = 2, 40
+# The least segment has 2**2 rows.
+_LEAST_POWER = 2
 
 
 class KeptPool:
@@ -44,13 +44,11 @@ class KeptPool:
     def __init__(self, sides: tuple[Schema, Schema]) -> None:
         self.entries = np.zeros((_FIRST_ENTRIES, ENTRY_WORDS), np.int64)
         self.sides = tuple(MessageColumns(schema) for schema in sides)
-        # By power: where the first free segment begins.
-        self._spare = np.full(_POWERS, -1, np.int64)
-        self._used = np.zeros(1, np.int64)
+        self._spare, self._used = no_segments()
 
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
-        """As kernels take them: entries, free segments, how many entries were ever used."""
+        """As kernels take them: entries; see `no_segments`."""
         return self.entries, self._spare, self._used
 
     @property
@@ -149,13 +147,13 @@ def make_room(slot: Any, at: Any, keys: Any, pool: Any) -> Any:
     power = segment & 63
     to, taken = segment >> 6, segment
     if not segment or 2 * kept > 1 << power:
-        taken = _take_segment(power + 1 if segment else _LEAST_POWER, entries, spare, used)
+        taken = allocate_segment(power + 1 if segment else _LEAST_POWER, entries[:, TIME], spare, used)
         if taken == 0:
             return False
         to = taken >> 6
     _move(first, to, kept, entries)
     if taken != segment:
-        give_back(segment, entries, spare)
+        free_segment(segment, entries[:, TIME], spare)
     keys[slot, at + FIRST], keys[slot, at + SEGMENT] = to, taken
     return True
 
@@ -167,22 +165,14 @@ def shrink(slot: Any, at: Any, keys: Any, pool: Any) -> None:
     segment, kept = keys[slot, at + SEGMENT], keys[slot, at + KEPT]
     power = segment & 63
     if kept == 0:
-        give_back(segment, entries, spare)
+        free_segment(segment, entries[:, TIME], spare)
         keys[slot, at + FIRST], keys[slot, at + SEGMENT] = 0, 0
     elif power > _LEAST_POWER and 4 * kept <= 1 << power:
-        taken = _take_segment(power - 1, entries, spare, used)
+        taken = allocate_segment(power - 1, entries[:, TIME], spare, used)
         if taken:
             _move(keys[slot, at + FIRST], taken >> 6, kept, entries)
-            give_back(segment, entries, spare)
+            free_segment(segment, entries[:, TIME], spare)
             keys[slot, at + FIRST], keys[slot, at + SEGMENT] = taken >> 6, taken
-
-
-@kernel
-def give_back(segment: Any, entries: Any, spare: Any) -> None:
-    """Frees a segment, if it is one."""
-    if segment:
-        entries[segment >> 6, TIME] = spare[segment & 63]
-        spare[segment & 63] = segment >> 6
 
 
 @inlined
@@ -219,20 +209,6 @@ def hole_for(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
 
 
 @kernel
-def _take_segment(power: Any, entries: Any, spare: Any, used: Any) -> Any:
-    """Allocates a segment of 2**power rows; returns 0 where there are too few entries."""
-    start = spare[power]
-    if start >= 0:
-        spare[power] = entries[start, TIME]
-    elif used[0] + (1 << power) <= len(entries):
-        start = used[0]
-        used[0] += 1 << power
-    else:
-        return 0
-    return (start << 6) + power
-
-
-@kernel
 def _move(start: Any, to: Any, count: Any, entries: Any) -> None:
     """Copies entries, in their order: towards the start of their segment, or to another one."""
     for index in range(count):
@@ -243,19 +219,20 @@ def _move(start: Any, to: Any, count: Any, entries: Any) -> None:
 @kernel
 def _put(start: Any, words: Any, at: Any, counts: Any, kept: Any, pool: Any) -> Any:
     """See KeptPool.keep; stops before the first key for which there are too few entries, and returns it."""
+    entries, spare, used = pool
     begin = counts[:start].sum()
     for row in range(start, len(words)):
         if counts[row]:
             power = _LEAST_POWER
             while 1 << power < counts[row]:
                 power += 1
-            segment = _take_segment(power, pool[0], pool[1], pool[2])
+            segment = allocate_segment(power, entries[:, TIME], spare, used)
             if segment == 0:
                 return row
             words[row, at + FIRST], words[row, at + SEGMENT] = segment >> 6, segment
             for index in range(counts[row]):
                 for word in range(ENTRY_WORDS):
-                    pool[0][(segment >> 6) + index, word] = kept[begin + index, word]
+                    entries[(segment >> 6) + index, word] = kept[begin + index, word]
         words[row, at + KEPT] = counts[row]
         begin += counts[row]
     return len(words)
@@ -264,4 +241,4 @@ def _put(start: Any, words: Any, at: Any, counts: Any, kept: Any, pool: Any) -> 
 @kernel
 def _give_back_all(segments: Any, entries: Any, spare: Any) -> None:
     for index in range(len(segments)):
-        give_back(segments[index], entries, spare)
+        free_segment(segments[index], entries[:, TIME], spare)
