@@ -57,17 +57,8 @@ class JoinMessages:
                 numbers, adds = iter(rows[failed + 1 :]), _of_sides(batch, adders, failed + 1)
                 if self._node.on_error != STOP:
                     continue
-            return self._delete_emptied(batch, states, output)
-
-    def _delete_emptied(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
-        """Deletes the states of keys that keep nothing any more. Returns the results."""
-        if self.rows.emptied:
-            keys, delete_when = batch.key_values(), self._node.delete_when
-            for row in self.rows.emptied:
-                state = states.get(keys[row])
-                if state is not None and delete_when is not None and delete_when(state):
-                    states.delete(keys[row], batch, row)
-        return output.results(batch.length)
+            states.delete_emptied(batch, self.rows.emptied)
+            return output.results(batch.length)
 
 
 class JoinClosing:
@@ -98,15 +89,8 @@ class JoinClosing:
                 except ANY_ERROR as error:
                     output.fail(row, reason_of(error))
                     is_stopped = True
-            self._delete_or_rearm(key, state, batch, row, states)
+            states.delete_or_rearm(key, state, batch, row)
         return output.results(batch.length)
-
-    def _delete_or_rearm(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
-        """Deletes the state of a key that keeps nothing; for another key, notes when it is due again."""
-        if self._node.delete_when is not None and self._node.delete_when(state):
-            states.delete(key, batch, row)
-        elif states.timers is not None:
-            states.timers.note(key, state)
 
 
 def _pair(node: Joined, output: ResultBuilder) -> Pair:

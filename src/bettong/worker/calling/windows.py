@@ -65,18 +65,8 @@ class WindowMessages:
                 numbers = iter(rows[failed + 1 :])
                 if self._node.on_error != STOP:
                     continue
-            return self._delete_emptied(batch, states, output)
-
-    def _delete_emptied(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
-        """Deletes the states of keys that have nothing open, as after a full group. Returns the results."""
-        delete_when = self._node.delete_when
-        if delete_when is not None and self.rows.emptied:
-            keys = batch.key_values()
-            for row in self.rows.emptied:
-                state = states.get(keys[row])
-                if state is not None and delete_when(state):
-                    states.delete(keys[row], batch, row)
-        return output.results(batch.length)
+            states.delete_emptied(batch, self.rows.emptied)
+            return output.results(batch.length)
 
 
 def _values(added: Sequence[Added], columns: Columns) -> Iterable[Sequence[Any]]:
@@ -118,7 +108,7 @@ class WindowClosing:
                 output.fail(row, reason_of(error))
                 if self._node.on_error == STOP:
                     break
-            self._delete_or_rearm(key, state, batch, row, states)
+            states.delete_or_rearm(key, state, batch, row)
         return output.results(batch.length)
 
     def over(self, batch: Batch, states: ObjectTable) -> Batch:
@@ -130,7 +120,7 @@ class WindowClosing:
             state = states.get(key)
             if self._windows.has_grown(state, at_ns):
                 grown.append(row)
-                self._delete_or_rearm(key, state, batch, row, states)
+                states.delete_or_rearm(key, state, batch, row)
         if not grown:
             return batch
         rows = np.delete(np.arange(batch.length), grown)
@@ -141,11 +131,4 @@ class WindowClosing:
         for row, (key, at_ns) in enumerate(zip(batch.key_values(), batch.columns.values(1), strict=True)):
             state = states.get(key)
             self._windows.skip(key, state, self._timer, at_ns, empty=empty)
-            self._delete_or_rearm(key, state, batch, row, states)
-
-    def _delete_or_rearm(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
-        """Deletes the state of a key without an open window; for another key, notes when it is due again."""
-        if self._node.delete_when is not None and self._node.delete_when(state):
-            states.delete(key, batch, row)
-        elif states.timers is not None:
-            states.timers.note(key, state)
+            states.delete_or_rearm(key, state, batch, row)

@@ -108,6 +108,25 @@ class ObjectTable(ExpiringTable[KeyLifetimes]):
         if self._lifetimes is not None:
             self._lifetimes.restart(key, batch, row)
 
+    def delete_or_rearm(self, key: Any, state: Any, batch: Batch, row: int) -> None:
+        """Deletes the state of a key that keeps nothing, by `delete_when=`; else notes when it is due again."""
+        delete_when = self._node.delete_when
+        if delete_when is not None and delete_when(state):
+            self.delete(key, batch, row)
+        elif (timers := self.timers) is not None:
+            timers.note(key, state)
+
+    def delete_emptied(self, batch: Batch, rows: Sequence[int]) -> None:
+        """Deletes the states of those rows' keys that keep nothing, by `delete_when=`."""
+        delete_when = self._node.delete_when
+        if delete_when is None or not rows:
+            return
+        keys = batch.key_values()
+        for row in rows:
+            state = self._states.get(keys[row])
+            if state is not None and delete_when(state):
+                self.delete(keys[row], batch, row)
+
     @property
     def timers(self) -> KeyTimers | None:
         """Call its `note` after each call of a function that may change a key's state. None without timers."""
