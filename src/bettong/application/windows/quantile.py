@@ -68,7 +68,7 @@ class Quantile(OfValue):
     def add(self, accumulator: list[Any], value: int) -> list[Any]:
         """See Aggregate."""
         halvings, counts = accumulator
-        bucket = _wider(value, halvings)
+        bucket = widened(value, halvings)
         counts[bucket] = counts.get(bucket, 0) + 1
         return accumulator if len(counts) <= BUCKETS_MAX else _bounded(halvings, counts)
 
@@ -78,7 +78,7 @@ class Quantile(OfValue):
         counts = dict[int, int]()
         for own, held in (left, right):
             for bucket, count in held.items():
-                wider = _wider(bucket, halvings - own)
+                wider = widened(bucket, halvings - own)
                 counts[wider] = counts.get(wider, 0) + count
         return _bounded(halvings, counts)
 
@@ -98,7 +98,7 @@ def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _wider(bucket: int, halvings: int) -> int:
+def widened(bucket: int, halvings: int) -> int:
     """The bucket that contains this one after so many halvings. Only that of zero becomes zero."""
     return bucket >> halvings if bucket >= 0 else -(-bucket >> halvings)
 
@@ -109,7 +109,7 @@ def _bounded(halvings: int, counts: dict[int, int]) -> list[Any]:
         halvings += 1
         wider = dict[int, int]()
         for bucket, count in counts.items():
-            wider[_wider(bucket, 1)] = wider.get(_wider(bucket, 1), 0) + count
+            wider[widened(bucket, 1)] = wider.get(widened(bucket, 1), 0) + count
         counts = wider
     return [halvings, counts]
 

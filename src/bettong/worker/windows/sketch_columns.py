@@ -18,12 +18,15 @@ from bettong.application.windows.quantile import (
     PER_DOUBLING,
     Quantile,
     middle,
+    widened,
 )
 from bettong.frames.columns import Array
 from bettong.machine_code import allocating, inlined, kernel
 from bettong.schema.fields import Kind
 from bettong.worker.state.item_tables import DENSE, NUMBER_LIMIT, list_items
 from bettong.worker.windows.value_hashes import hashes_of
+
+_widened = inlined(widened)
 
 
 def registers_of(kind: Kind, column: Array) -> tuple[Array, Array]:
@@ -119,7 +122,7 @@ def _find_buckets(targets: Any, tables: Any, items: Any, room: Any, found: Any) 
         for at in order:
             left -= room[at, 0]
             if left <= 0:
-                found[row, 0], found[row, 1] = _wider(room[at, 1], halvings), halvings
+                found[row, 0], found[row, 1] = _widened(room[at, 1], halvings), halvings
                 break
 
 
@@ -128,14 +131,9 @@ def _touched(room: Any, order: Any, halvings: Any) -> Any:
     """How many distinct buckets these are after so many halvings."""
     if len(order) <= BUCKETS_MAX:
         return len(order)
-    touched, before = 1, _wider(room[order[0], 1], halvings)
+    touched, before = 1, _widened(room[order[0], 1], halvings)
     for at in order:
-        bucket = _wider(room[at, 1], halvings)
+        bucket = _widened(room[at, 1], halvings)
         if bucket != before:
             touched, before = touched + 1, bucket
     return touched
-
-
-@inlined
-def _wider(bucket: Any, halvings: Any) -> Any:
-    return bucket >> halvings if bucket >= 0 else -(-bucket >> halvings)
