@@ -199,7 +199,7 @@ def test_a_port_that_is_taken_is_named(redis_server: RedisServer) -> None:
         async with running(redis_server.url) as address:
             port = address.rpartition(":")[2]
             with pytest.raises(
-                SettingsError, match=rf"BETTONG_CONSOLE_LISTEN: cannot listen on '127.0.0.1:{port}'"
+                SettingsError, match=rf"BETTONG_CONSOLE_LISTEN: cannot listen on 127.0.0.1:{port}: "
             ):
                 async with running(redis_server.url, console_listen=f"127.0.0.1:{port}"):
                     await asyncio.sleep(0)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bettong.config.console import ConsoleSettings
+from bettong.config.setting_faults import listening_fault
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
 from bettong.logs import Logger
@@ -110,10 +111,7 @@ def listening_socket(address: str, setting: str = "BETTONG_CONSOLE_LISTEN") -> s
         listening.bind(family[4])
         listening.listen(_BACKLOG)
     except OSError as error:
-        raise SettingsError(
-            f"{setting}: cannot listen on {address!r}: {error.strerror or error}; expected host:port, free"
-            " on this machine"
-        ) from None
+        raise SettingsError(listening_fault(setting, address, error)) from None
     return listening
 
 

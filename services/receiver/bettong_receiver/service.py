@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
 from bettong.config.receiver import ReceiverSettings
+from bettong.config.setting_faults import listening_fault
 from bettong.edges.grpc_server import OTHER_CALLS_MAX, Bound, ClientShares, Receiving, ServerSecurity
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisStore
@@ -194,10 +195,8 @@ class Receiver:
         listen = self._settings.receiver_listen
         try:
             self._security.listen(server, listen)
-        except RuntimeError:
-            raise SettingsError(
-                f"BETTONG_RECEIVER_LISTEN: cannot listen on {listen!r}; expected host:port, free on this machine"
-            ) from None
+        except RuntimeError as error:
+            raise SettingsError(listening_fault("BETTONG_RECEIVER_LISTEN", listen, error)) from None
         self._log.info("listening", address=listen)
         return server
 

@@ -15,6 +15,7 @@ from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.sender import SenderSettings
+from bettong.config.setting_faults import listening_fault
 from bettong.edges.grpc_server import OTHER_CALLS_MAX, Bound, ClientShares, Receiving, ServerSecurity
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
@@ -278,10 +279,8 @@ async def _listen(
     try:
         security.listen(server, settings.sender_listen)
     except RuntimeError as error:
-        raise SettingsError(
-            f"BETTONG_SENDER_LISTEN: cannot listen on {settings.sender_listen}: {error};"
-            " choose another address, or stop who listens there"
-        ) from None
+        text = listening_fault("BETTONG_SENDER_LISTEN", settings.sender_listen, error)
+        raise SettingsError(text) from None
     await server.start()
     await security.answer_probes(
         lambda probed: health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, probed)

@@ -23,6 +23,15 @@ def misspelt(variables: Iterable[str], prefix: str, names: Collection[str]) -> l
     return faults
 
 
+def listening_fault(setting: str, address: str, error: OSError | RuntimeError) -> str:
+    """A server cannot listen at host:port, the value of a setting."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return (
+        f"{setting}: cannot listen on {address}: {reason};"
+        " choose another address, or stop the process that listens there"
+    )
+
+
 def fault_text(fault: ErrorDetails, prefix: str) -> str:
     """A fault, with the name of the variable."""
     text = fault["msg"].removeprefix("Value error, ")

@@ -15,6 +15,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bettong import metric_series
+from bettong.config.setting_faults import listening_fault
 from bettong.edges.account_differences import AccountWatch, Partitions
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
@@ -68,10 +69,7 @@ class MetricsEndpoint:
         try:
             server, thread = start_http_server(int(port), host.strip("[]"), registry)
         except OSError as error:
-            raise SettingsError(
-                f"BETTONG_METRICS_LISTEN: cannot listen on {self._listen}: {error.strerror or error};"
-                " choose another address, or stop the process that listens there"
-            ) from None
+            raise SettingsError(listening_fault("BETTONG_METRICS_LISTEN", self._listen, error)) from None
 
         self._log.info("metrics for Prometheus", address=f"{host}:{server.server_port}")
 

@@ -8,6 +8,7 @@ import grpc
 from bettong import metrics
 from bettong.config.access import Grants, parse
 from bettong.config.service import ServingSettings
+from bettong.config.setting_faults import listening_fault
 from bettong.edges.grpc_server.certificates import ServerCertificate
 from bettong.edges.grpc_server.guard import CallGuard, Permissions
 from bettong.edges.grpc_server.pending import OTHER_CALLS_MAX
@@ -88,11 +89,9 @@ class ServerSecurity:
         add_health(server)
         try:
             server.add_insecure_port(self._health_listen)
-        except RuntimeError:
-            raise SettingsError(
-                f"BETTONG_HEALTH_LISTEN: cannot listen on {self._health_listen!r}; expected host:port, free on this"
-                " machine"
-            ) from None
+        except RuntimeError as error:
+            text = listening_fault("BETTONG_HEALTH_LISTEN", self._health_listen, error)
+            raise SettingsError(text) from None
         await server.start()
         self._probed = server
 
