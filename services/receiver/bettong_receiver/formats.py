@@ -76,6 +76,13 @@ def frame_of(sink: str, value: bytes) -> Frame:
     return frame
 
 
+def columns_of(frame: Frame, schema: Schema) -> Columns:
+    """The columns of a frame, for connectors that read fields. Raises FrameError unless it follows that schema."""
+    if frame.columns is None or frame.schema != schema.fingerprint:
+        raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
+    return Columns.of_external_payload(schema, frame.columns)
+
+
 def describe_dead_letter(message: bytes) -> str:
     """Describes a dead letter, as `messages` of its sink returned it, in one line for people."""
     dead_letter = json.loads(message)

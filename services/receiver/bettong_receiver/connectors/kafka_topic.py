@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 from bettong.application.external.kafka_topic import KafkaTopic
 from bettong.edges.external_kafka import ClientOptions, KeyValue, Outgoing, TransactionalTopic
-from bettong.errors import FrameError, LogError, LogUnavailableError
-from bettong.frames.columns import Columns
+from bettong.errors import LogError, LogUnavailableError
 from bettong.frames.frame import Frame
 from bettong.schema.fields import Kind
 from bettong.schema.schema import Schema
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
+from bettong_receiver.formats import columns_of
 from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.sink_context import SinkContext
@@ -51,9 +51,7 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[KeyValue]]
     kind = schema.fields[index].kind
 
     def read(frame: Frame) -> list[KeyValue]:
-        if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
-        columns = Columns.of_external_payload(schema, frame.columns)
+        columns = columns_of(frame, schema)
         values = columns.values(index)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
         return list(zip(keys, JsonLines(columns), strict=True))

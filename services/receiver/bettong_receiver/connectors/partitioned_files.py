@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bettong.application.external.partitioned_files import PartitionedFiles
-from bettong.errors import FrameError, SettingsError
-from bettong.frames.columns import Columns
+from bettong.errors import SettingsError
 from bettong.frames.frame import Frame
 from bettong.schema.schema import Schema
 from bettong_receiver.connectors import durable, file_journal
@@ -38,6 +37,7 @@ from bettong_receiver.connectors.folder_names import folders_by, name_fault
 from bettong_receiver.delivery.connector import Refused, SinkBatch, SinkConnector
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import PositionError, SinkError
+from bettong_receiver.formats import columns_of
 from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.sink_context import SinkContext
@@ -89,9 +89,7 @@ def read_folder_lines(schema: Schema, names: Sequence[str]) -> Callable[[Frame],
     folder = folders_by([schema.fields[index] for index in indexes])
 
     def read(frame: Frame) -> list[FolderLine]:
-        if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
-        columns = Columns.of_external_payload(schema, frame.columns)
+        columns = columns_of(frame, schema)
         values = zip(*(columns.values(index) for index in indexes), strict=True)
         return list(map(FolderLine, map(folder, values), JsonLines(columns)))
 

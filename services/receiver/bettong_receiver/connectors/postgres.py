@@ -29,8 +29,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from bettong.application.external.postgres import Postgres
-from bettong.errors import FrameError, SettingsError
-from bettong.frames.columns import Columns
+from bettong.errors import SettingsError
 from bettong.frames.frame import Frame
 from bettong.schema.fields import Field
 from bettong.schema.schema import Schema
@@ -44,6 +43,7 @@ from bettong_receiver.delivery.connector import (
 )
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
+from bettong_receiver.formats import columns_of
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.sink_context import SinkContext
 
@@ -117,9 +117,7 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
     """Returns a function that reads a frame as rows, fields in the schema's order."""
 
     def read(frame: Frame) -> list[Row]:
-        if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
-        columns = Columns.of_external_payload(schema, frame.columns)
+        columns = columns_of(frame, schema)
         values = (_as_psycopg(field, columns.values(index)) for index, field in enumerate(schema.fields))
         return list(zip(*values, strict=True))
 
