@@ -29,6 +29,7 @@
     │   └── LateError             what was sent did not come out in time
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
+        ├── ClusterForbiddenError     it does not allow a call
         └── ClusterUnavailableError   it did not answer, or not to the end
 
 Beside the tree, for they end within the library, in a test, or with the process:
@@ -187,6 +188,10 @@ class ClusterError(BettongError):
     """A Kubernetes cluster cannot be reached, does not allow a call, or lacks what was requested."""
 
     exit_code = 11
+
+
+class ClusterForbiddenError(ClusterError):
+    """A cluster does not allow a call: a permission is missing, which the text names where the cluster does."""
 
 
 class ClusterUnavailableError(ClusterError):

@@ -20,7 +20,7 @@ from kubernetes import client, config, stream
 from kubernetes.utils import parse_quantity
 
 from bettong.cluster.objects import Object, component_of
-from bettong.errors import ClusterError, ClusterUnavailableError
+from bettong.errors import ClusterError, ClusterForbiddenError, ClusterUnavailableError
 
 CONNECT_S_MAX = 10.0
 ANSWER_S_MAX = 30.0
@@ -278,7 +278,8 @@ class Cluster:
             return _MissingError(message)
         if status == 409:
             return _ExistsError(message)
-        return ClusterError(_explain(message, self.namespace))
+        text = _explain(message, self.namespace)
+        return ClusterForbiddenError(text) if status == 403 else ClusterError(text)
 
 
 class _ExistsError(ClusterError):

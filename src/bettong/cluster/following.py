@@ -13,7 +13,7 @@ from bettong.cluster.acting import containers
 from bettong.cluster.api import Cluster
 from bettong.cluster.log_lines import Line, lines_of
 from bettong.cluster.objects import RELEASE
-from bettong.errors import ClusterError
+from bettong.errors import ClusterError, ClusterForbiddenError
 
 _NEW_PODS_S = 2.0  # between two checks for new pods
 _SETTLE_S = 0.3  # how long a line waits for earlier lines of other pods
@@ -67,6 +67,7 @@ class Follower:
                 if line.at_ns > last_ns:
                     self._lines.put(line)
                     self._read_ns[pod, container] = line.at_ns
-        except ClusterError as error:
-            if "not allowed" in str(error):
-                self._fault = error
+        except ClusterForbiddenError as error:
+            self._fault = error
+        except ClusterError:
+            pass  # the next check for new pods follows the container again
