@@ -17,6 +17,7 @@ from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import WindowWords
 from bettong.worker.windows.fold_kernels import Folds
 from bettong.worker.windows.pane_kernels import DueKeys
+from bettong.worker.windows.window_rows import ends_beyond
 
 
 class PaneWords(Protocol):
@@ -80,9 +81,7 @@ class ColumnWindows:
 
     def beyond(self, at_ns: int) -> str:
         """The reason for which a row of that event time is refused: its window ends beyond 64 bits."""
-        return reason_of(
-            ValueError(f"its event time is {at_ns} ns: its {self.word} ends after the year 2262")
-        )
+        return reason_of(ends_beyond(at_ns, self.word))
 
     def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:
         """Fires all windows that are over by then, and early results that are due; None where there are none.

@@ -13,7 +13,7 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows, ends_beyond
 
 
 class EphemeralWindows(RowByRow):
@@ -47,7 +47,7 @@ class EphemeralWindows(RowByRow):
                 return
             if state is None:
                 if at_ns > latest_ns:
-                    raise ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262")
+                    raise ends_beyond(at_ns)
                 accumulator = aggregation.update(aggregation.initial(), message)
                 state = states.create(key)
                 state.opened_ns, state.due = at_ns, at_ns + self._kind.trigger_ns

@@ -21,7 +21,7 @@ from bettong.frames.columns import Array
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.pane_stack import NOTHING, PaneStack
-from bettong.worker.windows.window_rows import Add, AddRows, Closed, Emit, WindowRows, each_row
+from bettong.worker.windows.window_rows import Add, AddRows, Closed, Emit, WindowRows, each_row, ends_beyond
 
 
 class _AssignedRows(NamedTuple):
@@ -122,7 +122,7 @@ class RangeWindows:
     def check(self, at_ns: int) -> None:
         """Raises ValueError for an event time whose windows end beyond 64 bits."""
         if at_ns > self.latest_ns:
-            raise ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262")
+            raise ends_beyond(at_ns)
 
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows: when the first window that covers the time is due, but at most what 64 bits hold."""

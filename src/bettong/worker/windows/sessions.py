@@ -17,7 +17,7 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows, ends_beyond
 
 # Indexes into the list that represents a session.
 _FIRST, _LAST, _ACCUMULATOR, _CHANGED = range(4)
@@ -57,7 +57,7 @@ class SessionWindows(RowByRow):
         def add(row: int, key: Any, message: Any) -> None:
             at_ns, watermark_ns = times[row], watermarks[row]
             if at_ns > latest_ns:
-                raise ValueError(f"its event time is {at_ns} ns: its session ends after the year 2262")
+                raise ends_beyond(at_ns, "session")
             state = find(key)
             sessions = state.sessions if state is not None else []
             # Sessions due by the watermark fired before a message older than it, so these are open.

@@ -60,6 +60,11 @@ class KeyWindows(Protocol):
         """As `close`, without results or user functions. `empty`: skips next windows without messages, too."""
 
 
+def ends_beyond(at_ns: int, word: str = "window") -> ValueError:
+    """The error for a message of that event time, which cannot be added."""
+    return ValueError(f"its event time is {at_ns} ns: its {word} ends after the year 2262")
+
+
 def each_row(add: Add) -> AddRows:
     """Adds many rows one after the other."""
 
