@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bettong.config.endpoints import is_loopback, listening
 from bettong.config.service import ServiceSettings, instance_field
+from bettong.config.setting_faults import tls_faults
 from bettong.services import CONSOLE, CONSOLE_PORT
 
 
@@ -68,11 +69,8 @@ class ConsoleSettings(ServiceSettings):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        faults, local = [], is_loopback(self.console_listen)
-        if (self.tls_certificate is None) is not (self.tls_key is None):
-            faults.append("BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY: give both, or none")
-        if self.tls_clients is not None and self.tls_certificate is None:
-            faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
+        faults = tls_faults(self.tls_certificate, self.tls_key, self.tls_clients)
+        local = is_loopback(self.console_listen)
         if not local and self.tokens is None:
             faults.append(
                 f"BETTONG_CONSOLE_LISTEN: at {self.console_listen} anybody could read states and messages; give"

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bettong.config.connection_settings import ConnectionSettings
 from bettong.config.endpoints import collector, is_loopback, listening
+from bettong.config.setting_faults import tls_faults
 
 PREFIX = "BETTONG_"
 
@@ -130,11 +131,7 @@ class ServingSettings(ServiceSettings):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        faults = []
-        if (self.tls_certificate is None) is not (self.tls_key is None):
-            faults.append("BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY: give both, or none")
-        if self.tls_clients is not None and self.tls_certificate is None:
-            faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
+        faults = tls_faults(self.tls_certificate, self.tls_key, self.tls_clients)
         if self.tokens is not None and self.tls_certificate is None and not is_loopback(self.listen):
             faults.append(
                 f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.listen} tokens would be sent in plain text"

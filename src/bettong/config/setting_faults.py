@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from pydantic_core import ErrorDetails
 
@@ -30,6 +31,16 @@ def listening_fault(setting: str, address: str, error: OSError | RuntimeError) -
         f"{setting}: cannot listen on {address}: {reason};"
         " choose another address, or stop the process that listens there"
     )
+
+
+def tls_faults(certificate: Path | None, key: Path | None, clients: Path | None) -> list[str]:
+    """What the files of a server's TLS lack."""
+    faults = []
+    if (certificate is None) is not (key is None):
+        faults.append("BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY: give both, or none")
+    if clients is not None and certificate is None:
+        faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
+    return faults
 
 
 def fault_text(fault: ErrorDetails, prefix: str) -> str:
