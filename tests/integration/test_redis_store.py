@@ -176,7 +176,7 @@ def test_a_delivery_that_fails_leaves_neither_results_nor_position(
 def test_a_snapshot_larger_than_redis_takes_is_refused_at_once(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bettong.edges.redis_store.snapshots.VALUE_BYTES_MAX", 1000)
+    monkeypatch.setattr("bettong.edges.redis_store.connection.VALUE_BYTES_MAX", 1000)
     with pytest.raises(StoreError, match="check/0 at 7: 1001 bytes, Redis takes at most 1000"):
         RedisSnapshots(store).save(CHECK, WHOLE, bytes(1001))
 

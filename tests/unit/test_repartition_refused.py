@@ -127,7 +127,7 @@ def test_a_service_whose_record_does_not_grow_older_runs() -> None:
 
 
 def test_redis_is_not_given_a_reference_table_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bettong.edges.redis_store.versions.VALUE_BYTES_MAX", 1000)
+    monkeypatch.setattr("bettong.edges.redis_store.connection.VALUE_BYTES_MAX", 1000)
     assert VALUE_BYTES_MAX == 512 * 1024 * 1024
     with (
         RedisStore("redis://127.0.0.1:1/0", "shop") as store,

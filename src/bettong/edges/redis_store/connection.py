@@ -142,6 +142,12 @@ class RedisStore(Closing):
             raise kind(f"{doing}: Redis at {self._name} {_cause_and_remedy(error)}") from None
 
 
+def check_size(doing: str, data: bytes, remedy: str) -> None:
+    """Raises StoreError for a value that Redis does not accept; `doing`: see `RedisStore.ask`."""
+    if len(data) > VALUE_BYTES_MAX:
+        raise StoreError(f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX}; {remedy}")
+
+
 def clock_ns(time: Sequence[int | bytes]) -> int:
     """Converts the answer of `TIME`, seconds and microseconds, to Unix ns."""
     seconds, micros = time

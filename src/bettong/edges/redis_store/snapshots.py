@@ -1,7 +1,6 @@
 """Snapshots in Redis."""
 
-from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, Client, RedisStore
-from bettong.errors import StoreError
+from bettong.edges.redis_store.connection import Client, RedisStore, check_size
 from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, increments_of, superfluous
 
@@ -16,11 +15,7 @@ class RedisSnapshots:
     def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """See SnapshotStore."""
         doing = f"saving the snapshot of {partition} at {increment.offset}"
-        if len(data) > VALUE_BYTES_MAX:
-            raise StoreError(
-                f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX};"
-                " use more partitions (`bettong repartition`), so that each has less state"
-            )
+        check_size(doing, data, "use more partitions (`bettong repartition`), so that each has less state")
         key = self._key(partition)
 
         def command(client: Client) -> None:

@@ -1,7 +1,6 @@
 """Versions of reference tables in Redis."""
 
-from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, RedisStore
-from bettong.errors import StoreError
+from bettong.edges.redis_store.connection import RedisStore, check_size
 
 
 class RedisVersions:
@@ -13,11 +12,8 @@ class RedisVersions:
     def put(self, folder: str, name: str, data: bytes) -> None:
         """See NamedBytes."""
         doing = f"saving {name} of reference table {folder}"
-        if len(data) > VALUE_BYTES_MAX:
-            raise StoreError(
-                f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX}; keep fewer rows in it, or"
-                " snapshots and reference tables elsewhere (BETTONG_SNAPSHOTS)"
-            )
+        remedy = "keep fewer rows in it, or snapshots and reference tables elsewhere (BETTONG_SNAPSHOTS)"
+        check_size(doing, data, remedy)
         self._store.ask(
             doing,
             lambda client: client.hset(self._key(folder), name, data),
