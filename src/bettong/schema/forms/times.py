@@ -201,7 +201,7 @@ class TimedeltaForm(_Counted):
             )
         found: int = value // _US
         if not _LENGTH_MIN <= found <= _LENGTH_MAX:
-            raise UnfitValueError(f"{shown(value)} is longer than 64 bits of microseconds (292,000 years)")
+            raise _too_long(value)
         return found
 
     def values(self, array: pa.Array) -> list[Any]:
@@ -223,8 +223,12 @@ class TimedeltaForm(_Counted):
         sign, whole, fraction = found.groups()
         number = int(whole) * 1_000_000 + int((fraction or "0").ljust(6, "0"))
         if number > _LENGTH_MAX:
-            raise UnfitValueError(f"{shown(value)} is longer than 64 bits of microseconds (292,000 years)")
+            raise _too_long(value)
         return timedelta(microseconds=-number if sign else number)
+
+
+def _too_long(value: object) -> UnfitValueError:
+    return UnfitValueError(f"{shown(value)} is longer than 64 bits of microseconds (292,000 years)")
 
 
 def _text(value: object, name: str) -> str:
