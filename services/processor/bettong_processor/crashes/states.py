@@ -51,8 +51,7 @@ class GuardedStates:
                 self._not_before_s[worker.id] = self.clock() + DEADLY_PAUSE_S
                 self._report_fault(
                     worker,
-                    f"{_deaths_text(worker, deaths)}, and so did a trial ({died.reason}, computation"
-                    f" {died.computation!r}): no snapshot, a restart folds the log again from offset"
+                    f"{_deaths_text(worker, deaths, died)}: no snapshot, a restart folds the log again from offset"
                     f" {worker.saved.offset}; results go on. Give workers more memory, shorten"
                     " BETTONG_SNAPSHOT_INTERVAL_MS, or mend what saves that state",
                 )
@@ -84,9 +83,8 @@ class GuardedStates:
         died = Trial(worker, record, 0, parts=len(found)).run(restore)
         if isinstance(died, Death):
             text = (
-                f"{_deaths_text(worker, deaths)}, and so did a trial ({died.reason}, computation"
-                f" {died.computation!r}): the partition waits. Give workers more memory, or run the version of the"
-                " application that saved the state; `bettong state reset` folds it from the log again"
+                f"{_deaths_text(worker, deaths, died)}: the partition waits. Give workers more memory, or run the"
+                " version of the application that saved the state; `bettong state reset` folds it from the log again"
             )
             self._report_fault(worker, text)
             raise DeadlyStateError(f"{worker.id}: {text}")
@@ -124,11 +122,12 @@ def _is_suspect(deaths: Deaths | None, activity: Activity) -> bool:
     return deaths is not None and deaths.activity is activity and deaths.count >= _DEATHS_MIN
 
 
-def _deaths_text(worker: PartitionWorker, deaths: Deaths) -> str:
+def _deaths_text(worker: PartitionWorker, deaths: Deaths, trial: Death) -> str:
     at = computation_of(worker, deaths.computation)
     what = "saved" if deaths.activity is Activity.SAVING else "restored"
     return (
         f"workers died {deaths.count} time(s) while they {what} the states of stage {worker.id.stage!r}"
         + (f", computation {at!r}" if at is not None else "")
         + f", the last one at offset {deaths.offset}"
+        + f", and so did a trial ({trial.reason}, computation {trial.computation!r})"
     )
