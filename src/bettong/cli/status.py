@@ -12,7 +12,7 @@ import typer
 
 from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.computation_table import computations_table
-from bettong.cli.directory import DIRECTORY, HERE
+from bettong.cli.directory import DIRECTORY, HERE, nothing_runs
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.latency_tables import largest_parts, latency_table, no_parts
@@ -104,7 +104,7 @@ def status(
         found = _elsewhere(name, redis, kafka)
     elif (record := find(directory)) is not None:
         found, page, metrics = inspect_suite(record), record.console, record.metrics_lines
-    nothing = f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
+    nothing = nothing_runs(directory)
     if json:
         _print_json(found, nothing)
     elif found is None:

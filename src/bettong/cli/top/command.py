@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bettong.cli.directory import DIRECTORY, HERE
+from bettong.cli.directory import DIRECTORY, HERE, nothing_runs
 from bettong.cli.status import APPLICATION, KAFKA, REDIS, elsewhere
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def watched_deployment(
     if name is None:
         record = find(directory)
         if record is None:
-            raise LocalError(
-                f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
-            )
+            raise LocalError(nothing_runs(directory))
         return SuiteWatch(directory, frame_bytes_max=_settings(record.name, {}).frame_bytes_max)
     settings = _settings(name, {"redis": redis, "kafka": kafka})
     where = settings.kafka_connection if "kafka" in settings.model_fields_set else None
