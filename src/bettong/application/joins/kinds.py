@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from bettong.application.durations import duration_ns
 from bettong.application.joins.gathered import Gathered
 from bettong.application.signatures import check_function
+from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Ranges, Sessions
 from bettong.application.windows.windowing import Windowing
 from bettong.errors import ApplicationError
@@ -56,6 +57,11 @@ class AsOf:
 
     tolerance_ns: int | None
     left_has_several: ClassVar[bool] = False
+
+    @property
+    def latest_ns(self) -> int:
+        """Messages of later event times would be due beyond 64 bits."""
+        return NEVER - 2 - (self.tolerance_ns or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from math import gcd
 from typing import TypeAlias
 
 from bettong.application.durations import duration_ns
+from bettong.application.timers import NEVER
 from bettong.errors import ApplicationError
 
 
@@ -35,6 +36,11 @@ class Ranges:
         """How many panes a window has."""
         return self.size_ns // self.pane_ns
 
+    @property
+    def latest_ns(self) -> int:
+        """Later event times have windows that end beyond 64 bits."""
+        return NEVER - self.size_ns - 2 * self.slide_ns - self.delay_ns
+
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
@@ -42,6 +48,16 @@ class Sessions:
 
     gap_ns: int
     delay_ns: int
+
+    @property
+    def wait_ns(self) -> int:
+        """How long after its last message a session fires."""
+        return self.gap_ns + 1 + self.delay_ns
+
+    @property
+    def latest_ns(self) -> int:
+        """The sessions of later event times end beyond 64 bits."""
+        return NEVER - 1 - self.wait_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,11 @@ class Ephemeral:
 
     trigger_ns: int
     keep_ns: int
+
+    @property
+    def latest_ns(self) -> int:
+        """Later event times open windows that end beyond 64 bits."""
+        return NEVER - 1 - self.trigger_ns - self.keep_ns
 
 
 WindowKind: TypeAlias = Ranges | Sessions | Counts | Ephemeral

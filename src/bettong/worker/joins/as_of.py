@@ -33,8 +33,7 @@ class AsOfJoin:
     def __init__(self, kind: AsOf, how: How) -> None:
         self._emits_alone = how == "left"
         self._tolerance_ns = kind.tolerance_ns
-        # Later messages would be due beyond 64 bits.
-        self._latest_ns = NEVER - 2 - (kind.tolerance_ns or 0)
+        self._latest_ns = kind.latest_ns
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin."""

@@ -49,8 +49,7 @@ class AsOfColumns:
         self._table = table
         self._tolerance_ns = NEVER if node.kind.tolerance_ns is None else node.kind.tolerance_ns
         self._emits_alone = node.how == "left"
-        # Later messages would be due beyond 64 bits.
-        self._latest_ns = NEVER - 2 - (node.kind.tolerance_ns or 0)
+        self._latest_ns = node.kind.latest_ns
         self._nothing = Columns.of_messages(node.sides[0], [])
 
     def add(self, batch: Batch) -> AddedRows:

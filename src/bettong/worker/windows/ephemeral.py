@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Ephemeral
 from bettong.application.windows.states import EphemeralState
@@ -13,6 +11,7 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.soonest import soonest_of_ephemeral
 from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows, ends_beyond
 
 
@@ -28,7 +27,7 @@ class EphemeralWindows(RowByRow):
         """See KeyWindows. Whatever was due by the watermark before a row has fired."""
         times, watermarks = rows.times.tolist(), rows.watermarks.tolist()
         aggregation, early_ns = self._aggregation, self._windowing.early_ns
-        latest_ns = NEVER - 1 - self._kind.trigger_ns - self._kind.keep_ns
+        latest_ns = self._kind.latest_ns
         timers = states.timers
         assert timers is not None  # noqa: S101 - it has at least one
 
@@ -63,8 +62,7 @@ class EphemeralWindows(RowByRow):
 
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows."""
-        trigger_ns = self._kind.trigger_ns
-        return np.minimum(times, NEVER - 1 - trigger_ns) + trigger_ns
+        return soonest_of_ephemeral(self._kind, times)
 
     def close(self, key: Any, state: EphemeralState, timer: str, at_ns: int) -> Closed:
         """See KeyWindows. The second time it is due, the key is forgotten."""

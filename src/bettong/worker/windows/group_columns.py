@@ -21,6 +21,7 @@ from bettong.worker.windows.column_windows import ClosedWindows, ColumnWindows, 
 from bettong.worker.windows.early_kernels import show_panes
 from bettong.worker.windows.group_kernels import EphemeralTimes, add_to_groups, add_to_opened
 from bettong.worker.windows.pane_kernels import REFUSED
+from bettong.worker.windows.soonest import soonest_of_ephemeral
 
 
 class FullGroups(NamedTuple):
@@ -98,8 +99,8 @@ class EphemeralColumns(ColumnWindows):
 
     def __init__(self, kind: Ephemeral, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
         super().__init__(0, accumulators, table)
-        latest_ns = NEVER - 1 - kind.trigger_ns - kind.keep_ns
-        self._span = EphemeralTimes(kind.trigger_ns, kind.keep_ns, latest_ns, late == "fire")
+        self._kind = kind
+        self._span = EphemeralTimes(kind.trigger_ns, kind.keep_ns, kind.latest_ns, late == "fire")
         # By row of the last batch: when the window of a late one opened.
         self._opened = np.empty(0, np.int64)
 
@@ -133,8 +134,7 @@ class EphemeralColumns(ColumnWindows):
 
     def soonest_due(self, times: Array) -> Array:
         """See ColumnWindows."""
-        trigger_ns = self._span.trigger_ns
-        return np.minimum(times, NEVER - 1 - trigger_ns) + trigger_ns
+        return soonest_of_ephemeral(self._kind, times)
 
     def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:
         """See ColumnWindows. Also forgets keys whose windows have fired and are due again, without a result."""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Ranges
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array, Columns
@@ -31,6 +30,7 @@ from bettong.worker.windows.pane_kernels import (
     close_windows,
     find_panes,
 )
+from bettong.worker.windows.soonest import soonest_of_ranges
 
 
 class RowPanes(NamedTuple):
@@ -50,7 +50,6 @@ class RangeColumns(ColumnWindows):
 
     def __init__(self, kind: Ranges, windowing: Windowing, accumulators: PaneWords, table: PaneTable) -> None:
         super().__init__(kind.delay_ns, accumulators, table)
-        latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._kind = kind
         self._late = windowing.late
         self._grid = Grid(
@@ -60,7 +59,7 @@ class RangeColumns(ColumnWindows):
             kind.delay_ns,
             kind.pane_ns,
             kind.panes,
-            latest_ns,
+            kind.latest_ns,
             firing_bounds.FIRINGS_MAX if windowing.emit_empty else 0,
         )
         # For sliding windows only; rebuilt after panes are restored.
@@ -94,9 +93,7 @@ class RangeColumns(ColumnWindows):
 
     def soonest_due(self, times: Array) -> Array:
         """See ColumnWindows."""
-        kind, times = self._kind, np.minimum(times, self._grid.latest_ns)
-        first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
-        return first + kind.delay_ns
+        return soonest_of_ranges(self._kind, times)
 
     def _find_panes(self, times: Array, watermarks: Array) -> tuple[RowPanes, int]:
         """The panes of rows of these event times, and how many rows have a mark; `watermarks`: the one before each."""

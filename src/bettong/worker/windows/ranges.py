@@ -21,6 +21,7 @@ from bettong.frames.columns import Array
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.pane_stack import NOTHING, PaneStack
+from bettong.worker.windows.soonest import soonest_of_ranges
 from bettong.worker.windows.window_rows import Add, AddRows, Closed, Emit, WindowRows, each_row, ends_beyond
 
 
@@ -51,7 +52,7 @@ class RangeWindows:
         self._aggregation = windowing.aggregation
         # Kept here because the kind computes them on each access.
         self._pane_ns, self._panes = kind.pane_ns, kind.panes
-        self.latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
+        self.latest_ns = kind.latest_ns
         self._stacks: dict[Any, PaneStack] = {}
 
     def adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> Add:
@@ -125,10 +126,8 @@ class RangeWindows:
             raise ends_beyond(at_ns)
 
     def soonest_due(self, times: Array) -> Array:
-        """See KeyWindows: when the first window that covers the time is due, but at most what 64 bits hold."""
-        kind, times = self._kind, np.minimum(times, self.latest_ns)
-        first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
-        return first + kind.delay_ns
+        """See KeyWindows."""
+        return soonest_of_ranges(self._kind, times)
 
     def close(self, key: Any, state: RangeState, timer: str, at_ns: int) -> Closed:
         """See KeyWindows."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Sessions
 from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
@@ -25,6 +24,7 @@ from bettong.worker.windows.session_kernels import (
     add_to_sessions,
     close_sessions,
 )
+from bettong.worker.windows.soonest import soonest_of_sessions
 
 _LATE: Mapping[Late, int] = {"drop": LEFT_OUT, "side": LEFT_OUT, "fire": ALONE, "oldest": INTO_OLDEST}
 
@@ -36,8 +36,8 @@ class SessionColumns(ColumnWindows):
 
     def __init__(self, kind: Sessions, late: Late, accumulators: PaneWords, table: PaneTable) -> None:
         super().__init__(kind.delay_ns, accumulators, table)
-        wait_ns = kind.gap_ns + 1 + kind.delay_ns
-        self._spans = SessionTimes(kind.gap_ns, wait_ns, NEVER - 1 - wait_ns, _LATE[late])
+        self._kind = kind
+        self._spans = SessionTimes(kind.gap_ns, kind.wait_ns, kind.latest_ns, _LATE[late])
         self._last = VALUES + accumulators.words
         self._joined = np.zeros((1, 1 + accumulators.words), np.int64)
 
@@ -63,8 +63,7 @@ class SessionColumns(ColumnWindows):
 
     def soonest_due(self, times: Array) -> Array:
         """See ColumnWindows."""
-        soonest: Array = np.minimum(times, self._spans.latest_ns) + self._spans.wait_ns
-        return soonest
+        return soonest_of_sessions(self._kind, times)
 
     def _fold(self, columns: Columns, slots: Array, rows: tuple[Array, Array, Array]) -> Array:
         """Folds rows into sessions of their keys, which have these slots; `rows`: see `add_to_sessions`."""

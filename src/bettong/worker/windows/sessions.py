@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Sessions
 from bettong.application.windows.states import SessionState
@@ -17,6 +15,7 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.soonest import soonest_of_sessions
 from bettong.worker.windows.window_rows import Add, Closed, Emit, RowByRow, WindowRows, ends_beyond
 
 # Indexes into the list that represents a session.
@@ -27,10 +26,11 @@ class SessionWindows(RowByRow):
     """See KeyWindows."""
 
     def __init__(self, kind: Sessions, windowing: Windowing) -> None:
+        self._kind = kind
         self._gap_ns = kind.gap_ns
         # From a session's last message to its end, and to when it is due.
         self._behind_ns = kind.gap_ns + 1
-        self._wait_ns = kind.gap_ns + 1 + kind.delay_ns
+        self._wait_ns = kind.wait_ns
         self._windowing = windowing
         self._aggregation = windowing.aggregation
 
@@ -38,9 +38,7 @@ class SessionWindows(RowByRow):
         """See KeyWindows."""
         times, watermarks = rows.times.tolist(), rows.watermarks.tolist()
         early_ns, gap_ns, update = self._windowing.early_ns, self._gap_ns, self._aggregation.update
-        # The session of a later message would end beyond 64 bits.
-        latest_ns = NEVER - 1 - self._wait_ns
-        find, create, timers = states.get, states.create, states.timers
+        find, create, timers, latest_ns = states.get, states.create, states.timers, self._kind.latest_ns
         assert timers is not None  # noqa: S101 - it has at least one
 
         def add_to_newest(row: int, key: Any, message: Any) -> None:
@@ -89,7 +87,7 @@ class SessionWindows(RowByRow):
 
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows."""
-        return np.minimum(times, NEVER - 1 - self._wait_ns) + self._wait_ns
+        return soonest_of_sessions(self._kind, times)
 
     def close(self, key: Any, state: SessionState, timer: str, at_ns: int) -> Closed:
         """See KeyWindows."""
