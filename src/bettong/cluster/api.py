@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import urllib3
 from kubernetes import client, config, stream
 from kubernetes.utils import parse_quantity
 
+from bettong.closing import Closing
 from bettong.cluster.objects import Object, component_of
 from bettong.errors import ClusterError, ClusterForbiddenError, ClusterUnavailableError
 
@@ -69,7 +69,7 @@ class PodConnection(Protocol):
         """Closes the connection."""
 
 
-class Cluster:
+class Cluster(Closing):
     """A connection to a cluster; a context manager. Only `log_lines` may be called from several threads.
 
     `context`: the name of the kubeconfig's context in use; None in a pod.
@@ -80,12 +80,8 @@ class Cluster:
         self._client, self.context, default_namespace = _connect(context)
         self.namespace = namespace or default_namespace or "default"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connection."""
         self._client.close()
 
     def list(self, resource: str, *, labels: str = "", fields: str = "") -> list[Object]:
