@@ -147,13 +147,22 @@ def test_a_delivery_tried_again_changes_nothing(store: RedisStore) -> None:
     assert sink.results("alerts", newest=10) == [b"a", b"b"]
 
 
+def test_a_delivery_that_does_not_follow_the_stored_position_changes_nothing(store: RedisStore) -> None:
+    sink = RedisSink(store)
+    assert sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
+    assert not sink.deliver("alerts", 0, messages=[b"x"], position=b"two", results_max=10)
+    assert not sink.deliver("alerts", 0, messages=[b"x"], position=b"three", before=b"two", results_max=10)
+    assert (sink.position("alerts", 0), sink.results("alerts", newest=10)) == (b"one", [b"a"])
+    assert sink.deliver("alerts", 1, messages=[b"b"], position=b"two", before=b"one", results_max=10), "none stored"
+
+
 def test_many_results_at_once_and_none_at_all(store: RedisStore) -> None:
     sink = RedisSink(store)
     many = [b"%d" % number for number in range(25_001)]
     sink.deliver("alerts", 0, messages=many, position=b"one", results_max=20_000)
     assert sink.results("alerts", newest=50_000) == many[-20_000:]
-    sink.deliver("alerts", 0, messages=[], position=b"two", results_max=20_000)
-    sink.deliver("alerts", 0, messages=[b"unseen"], position=b"three", results_max=0)
+    sink.deliver("alerts", 0, messages=[], position=b"two", before=b"one", results_max=20_000)
+    sink.store_position("alerts", 0, b"three")
     assert sink.position("alerts", 0) == b"three"
     assert sink.results("alerts", newest=1) == many[-1:]
 
@@ -166,7 +175,7 @@ def test_a_delivery_that_fails_leaves_neither_results_nor_position(
     client.delete(f"bettong:{application}:results:alerts")
     client.set(f"bettong:{application}:results:alerts", b"of somebody else")
     with pytest.raises(StoreError, match=r"alerts/0.*begin with bettong"):
-        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
+        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", before=b"one", results_max=10)
     assert sink.position("alerts", 0) == b"one"
 
 
@@ -286,7 +295,7 @@ def test_a_short_absence_is_not_noticed(own_server: RedisServer) -> None:
         sink = RedisSink(store)
         sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
         client.client_kill_filter(_type="normal", skipme=True)
-        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
+        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", before=b"one", results_max=10)
         assert sink.results("alerts", newest=10) == [b"a", b"b"]
 
 
