@@ -4,8 +4,8 @@ Redis is slower than a disk and may be unavailable for a while, so a background 
 is bounded by what Redis would keep: of each sink the newest `results_max` and the rest of their oldest frame.
 While Redis is unavailable, files and subscribers go on; when it is back, it gets the newest results and position, and
 lacks nothing that it would have kept. A crash before that loses nothing either: the log is read again from the
-position in Redis. So it is where Redis came back as it was earlier (a failover, a last second that was not written), and
-beside a second receiver: a delivery that finds another position than the one before has stored changes nothing.
+position in Redis. So it is where Redis came back as it was earlier (a failover, a last second that was not written),
+and beside a second receiver: a delivery that finds another position than the one before has stored changes nothing.
 """
 
 import threading
@@ -154,8 +154,8 @@ class RedisConnector(SinkConnector[bytes]):
             results_max=self._results_max,
         ):
             raise ConnectorUnavailableError(
-                f"Redis has another position of {key} than this receiver stored last: it came back as it was earlier, or"
-                " another receiver delivers, too (run one); its newest results are read again from there"
+                f"Redis has another position of {key} than this receiver stored last: it came back as it was earlier,"
+                " or another receiver delivers, too (run one); its newest results are read again from there"
             )
         self._positions[key] = position
 
