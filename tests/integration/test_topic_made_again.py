@@ -28,7 +28,7 @@ PARTITIONS = 2
 FRAME_BYTES_MAX = 1024 * 1024
 
 
-class Stage:
+class FoldedStage:
     """The only stage of an application: its topic, and its states."""
 
     def __init__(self, settings: ProcessorSettings) -> None:
@@ -83,7 +83,7 @@ class Stage:
 @pytest.fixture
 def stage(
     tmp_path: Path, unique_name: Callable[..., str], kafka: KafkaBroker, redis_server: RedisServer
-) -> Iterator[Stage]:
+) -> Iterator[FoldedStage]:
     file = tmp_path / "app.py"
     file.write_text(SUMS.format(name=unique_name("made-again")))
     overrides = {
@@ -93,14 +93,14 @@ def stage(
         "partitions": PARTITIONS,
         "kernel_cache": tmp_path / "kernels",
     }
-    made = Stage(read(ProcessorSettings, overrides))
+    made = FoldedStage(read(ProcessorSettings, overrides))
     made.make_topic()
     yield made
     made.close()
 
 
 def test_a_topic_that_was_made_again_is_refused_also_when_it_has_more_records_than_were_folded(
-    stage: Stage,
+    stage: FoldedStage,
 ) -> None:
     stage.append(3)
     stage.check()
@@ -116,7 +116,7 @@ def test_a_topic_that_was_made_again_is_refused_also_when_it_has_more_records_th
     stage.check()
 
 
-def test_without_states_a_topic_that_was_made_again_is_folded_from_its_beginning(stage: Stage) -> None:
+def test_without_states_a_topic_that_was_made_again_is_folded_from_its_beginning(stage: FoldedStage) -> None:
     stage.check()
     stage.delete_topic()
     stage.make_topic()

@@ -18,8 +18,9 @@ class RedisSnapshots:
         doing = f"saving the snapshot of {partition} at {increment.offset}"
         if len(data) > VALUE_BYTES_MAX:
             raise StoreError(
-                f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX};"
-                " use more partitions (`bettong repartition`), so that each has less state"
+                f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX}; keep snapshots elsewhere"
+                " (BETTONG_SNAPSHOTS): the log is folded once more from its beginning, and saved there. Then more"
+                " partitions are possible (`bettong repartition`), of which Redis takes the snapshots again"
             )
         key = self._key(partition)
 
