@@ -48,14 +48,19 @@ def streaming() -> Iterator[str]:
 
 
 def test_an_answer_that_never_ends_holds_nothing_up(
-    streaming: str, redis_server: RedisServer, unique_name: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    streaming: str,
+    redis_server: RedisServer,
+    unique_name: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bettong_receiver.connectors.webhook._ANSWER_WAIT_S_MAX", 0.5)
     endpoint = Endpoint.of({"url": streaming}, sink="notes")
     delivered = threading.Event()
     with (
         RedisStore(redis_server.url, unique_name("webhook")) as store,
-        closing(AtLeastOnceWebhookConnector(endpoint, RedisSink(store), sink="notes", lines=True)) as connector,
+        closing(
+            AtLeastOnceWebhookConnector(endpoint, RedisSink(store), sink="notes", lines=True)
+        ) as connector,
     ):
         connector.open(BEGINNINGS)
 

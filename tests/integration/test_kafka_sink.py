@@ -184,7 +184,10 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
 @pytest.mark.parametrize(
     ("settings", "refused"),
     [
-        ({"cleanup.policy": "delete", "retention.ms": "604800000"}, "cleanup.policy=delete, retention.ms=604800000"),
+        (
+            {"cleanup.policy": "delete", "retention.ms": "604800000"},
+            "cleanup.policy=delete, retention.ms=604800000",
+        ),
         ({"cleanup.policy": "compact,delete", "retention.bytes": "1000000"}, "retention.bytes=1000000"),
         ({"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}, ""),
         ({"cleanup.policy": "compact", "retention.ms": "604800000"}, ""),
@@ -200,7 +203,9 @@ def test_a_topic_of_positions_from_which_kafka_would_delete_some_is_refused(
         admin.create_topics({f"{name}.positions": wanted})
     with closing(topic(kafka.bootstrap, name)) as one:
         if refused:
-            with pytest.raises(LogError, match=f"positions \\(.*{refused}\\).*set its cleanup.policy to compact"):
+            with pytest.raises(
+                LogError, match=f"positions \\(.*{refused}\\).*set its cleanup.policy to compact"
+            ):
                 one.open()
         else:
             assert one.open() == {}

@@ -202,3 +202,8 @@ def _check(
     for deadly in resuming.check(ready, limits, stores, begins, replaced=logs.replaced(ids)):
         log.warning("saved states could not be checked at the start; workers will report them", fault=deadly)
     logs.store_ids(ids)
+    if policy := store.eviction():
+        log.warning(
+            "Redis deletes data when it is full, as a cache does: set its maxmemory-policy to noeviction",
+            policy=policy,
+        )
