@@ -340,5 +340,10 @@ def test_a_server_that_deletes_data_when_it_is_full_is_known_by_its_policy(own_s
         assert store.eviction() == "", "without a limit it is never full"
         client.config_set("maxmemory", 1 << 30)
         assert store.eviction() == "allkeys-lru"
+        client.acl_setuser(
+            "careful", enabled=True, nopass=True, keys=["*"], categories=["+@all", "-@dangerous"]
+        )
+        with RedisStore(own_server.url.replace("redis://", "redis://careful:any@"), "app") as careful:
+            assert careful.eviction() == "", "unknown"
         client.config_set("maxmemory-policy", "noeviction")
         assert store.eviction() == ""

@@ -130,9 +130,15 @@ class RedisStore(Closing):
     def eviction(self) -> str:
         """The policy by which Redis deletes data when it is full, as a cache does; "" where it refuses writes instead.
 
-        Raises StoreError.
+        Also "" where the user may not ask: INFO is among the commands that ACLs often exclude. Raises
+        StoreUnavailableError.
         """
-        memory = self.ask("asking for its policy", lambda client: client.info("memory"))
+        try:
+            memory = self.ask("asking for its policy", lambda client: client.info("memory"))
+        except StoreUnavailableError:
+            raise
+        except StoreError:
+            return ""
         policy = str(memory.get("maxmemory_policy", _NO_EVICTION))
         return policy if memory.get("maxmemory") and policy != _NO_EVICTION else ""
 
