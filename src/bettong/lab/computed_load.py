@@ -87,7 +87,7 @@ class ComputedLoad:
     def message_of(self, result: bytes) -> int:
         """By processing the messages in memory one by one; equal results are attributed in turn."""
         if result not in self._message_numbers:
-            raise LabError(f"results depend on how messages are grouped into frames, such as {_shown(result)}")
+            raise LabError(f"results depend on how messages are grouped into frames, such as {_abbreviated(result)}")
         return next(self._message_numbers[result])
 
     @cached_property
@@ -97,7 +97,7 @@ class ComputedLoad:
 
 def _difference(found: Counter[bytes], expected: Counter[bytes]) -> str:
     texts = [
-        f"{each.total():,} {what}, such as {_shown(next(iter(each)))}"
+        f"{each.total():,} {what}, such as {_abbreviated(next(iter(each)))}"
         for each, what in (
             (expected - found, "are missing"),
             (found - expected, "were not expected"),
@@ -107,6 +107,6 @@ def _difference(found: Counter[bytes], expected: Counter[bytes]) -> str:
     return f"of {expected.total():,} expected results {', and '.join(texts)}" if texts else ""
 
 
-def _shown(result: bytes) -> str:
+def _abbreviated(result: bytes) -> str:
     text = result.decode(errors="replace").rstrip("\n")
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

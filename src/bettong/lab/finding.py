@@ -42,7 +42,7 @@ def probe(spec: RunSpec, rate: float, seconds: float, *, say: Callable[[str], No
 
 
 def judge_rate(rate: float, missed_lines: Sequence[str], lag: LagTrend | None) -> Probe:
-    """The outcome of a rate whose results all came. `lag`: None if nobody knows whether it grows, which is no fault."""
+    """The outcome of a rate whose results all came. `lag`: None if its trend is unknown, which is no fault."""
     if lag is None:
         return Probe(rate, "; ".join(missed_lines))
     return Probe(rate, "; ".join([*missed_lines, *filter(None, [lag.fault])]), lag.per_s)

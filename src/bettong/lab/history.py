@@ -55,7 +55,9 @@ def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> l
         metrics = [metric for metric in result.metrics if metric.name in found]
         open_histories = [(each.name, found[each.name]) for each in metrics]
         before = [
-            MetricRuns(name, history.unit, tuple(history.stretch)) for name, history in open_histories if history.stretch
+            MetricRuns(name, history.unit, tuple(history.stretch))
+            for name, history in open_histories
+            if history.stretch
         ]
         for comparison in compare(before, metrics, least=least) if before else ():
             if comparison.verdict in {ChangeVerdict.BETTER, ChangeVerdict.WORSE}:

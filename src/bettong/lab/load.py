@@ -153,11 +153,11 @@ def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: 
         for start in range(0, longest, frame_messages):
             stop = min(start + frame_messages, longest)
             for part in parts:
-                first, behind = (at * part.messages // longest for at in (start, stop))
-                if first < behind:
+                part_start, part_stop = (at * part.messages // longest for at in (start, stop))
+                if part_start < part_stop:
                     due = pace.due_s(sent), pace.step_of(sent)
-                    sent += behind - first
-                    yield DueFrame(part, first, behind, *due, ends_round=sent == end)
+                    sent += part_stop - part_start
+                    yield DueFrame(part, part_start, part_stop, *due, ends_round=sent == end)
 
 
 def make_load(path: str, messages: int, seed: int) -> LabLoad:

@@ -68,7 +68,7 @@ def once(
     positions_every_s: float = _POSITIONS_EVERY_S,
     say: Callable[[str], None] = lambda _: None,
 ) -> Repeat:
-    """Runs it on its own suite, or release, which is removed at the end, also after Ctrl-C and SIGTERM.
+    """Runs one repeat on its own suite or release, which is removed at the end, also after Ctrl-C and SIGTERM.
 
     Raises LateError when results do not come in time, LabError when they are wrong.
 

@@ -114,7 +114,7 @@ def _governor(seen: Conditions) -> Finding:
     text = f"governor {', '.join(sorted(set(seen.governors)))}"
     if set(seen.governors) == {"performance"}:
         return Finding("frequency", Grade.GOOD, text)
-    remedy = f"`cpupower frequency-set -g performance`: an idle processor starts slowly; {_TUNER}"
+    remedy = f"`cpupower frequency-set -g performance`: an idle processor takes time to speed up; {_TUNER}"
     return Finding("frequency", Grade.WARNING, text, remedy)
 
 

@@ -31,7 +31,7 @@ class Hiccups:
 
 
 def measure_hiccups(seconds: float) -> Hiccups:
-    """Measures for so long by how much sleeps of 1 ms are too long."""
+    """Measures for `seconds` by how much sleeps of 1 ms are too long."""
     times = psutil.cpu_times()
     late_us = []
     until = time.perf_counter() + seconds

@@ -105,7 +105,7 @@ def _run(number: int, path: Path, results: BenchmarkResults) -> str:
             for what, (title, unit) in _OVER_TIME.items()
             if (lines := over_time.get(what))
         ),
-        _facts("Asked", results.asked.items()),
+        _facts("Settings", results.asked.items()),
         _facts("Machine", results.machine.items()),
     ]
     return f"<section id=run-{number}>{''.join(parts)}</section>"

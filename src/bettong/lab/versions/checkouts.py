@@ -183,15 +183,15 @@ def _prepare(name: str, command: str, folder: Path, scratch: Path) -> None:
     log = scratch / "prepare.log"
     ended = run_to_end(Command("prepare", tuple(shlex.split(command)), log, {"PATH": paths}, folder))
     if ended.ending is None or ended.ending.status:
-        said = " | ".join(ended.tail()) or "it wrote nothing"
-        raise LabError(f"{name}: `{command}` ended with {ended.ending}: {said}")
+        output = " | ".join(ended.tail()) or "it wrote nothing"
+        raise LabError(f"{name}: `{command}` ended with {ended.ending}: {output}")
 
 
 def _check_start(checkout: Checkout, here: Checkout, scratch: Path) -> None:
     """Raises LabError unless Bettong starts, and is the checkout's own if this tree has its own."""
-    asked = (checkout.python, "-c", _START)
+    call = (checkout.python, "-c", _START)
     log = scratch / "start.log"
-    ended = run_to_end(Command("start", asked, log, checkout.environment, checkout.folder))
+    ended = run_to_end(Command("start", call, log, checkout.environment, checkout.folder))
     last = "".join(ended.tail(1))
     if ended.ending is None or ended.ending.status:
         raise LabError(f"{checkout.name}: Bettong does not start there ({last}): {_OWN_ENVIRONMENT}")

@@ -35,7 +35,7 @@ def in_turns(
     `scratch`: for the repeats' folders. `say`: called with what runs now.
     """
     versions = (before, after)
-    asked = [[run_file(file, each, after) for each in versions] for file in files]
+    run_files = [[run_file(file, each, after) for each in versions] for file in files]
     contents = [each.content for each in versions]
     found: list[tuple[list[Path], list[Path]]] = [([], []) for _ in files]
     for repeat in range(repeats):
@@ -44,7 +44,7 @@ def in_turns(
                 version = versions[side]
                 say(f"{file}, repeat {repeat + 1} of {repeats}, {version.name}")
                 folder = scratch / f"{number}-{side}-{repeat}"
-                found[number][side].append(_repeat(version, asked[number][side], folder))
+                found[number][side].append(_repeat(version, run_files[number][side], folder))
                 if version.content != contents[side]:
                     raise LabError(
                         f"{version.name} was changed while it was measured: leave it alone until the end"
@@ -71,6 +71,6 @@ def _repeat(version: Checkout, file: Path, folder: Path) -> Path:
     )
     made = list(folder.glob(f"*/{RESULTS}"))
     if len(made) != 1:
-        said = " | ".join(ended.tail()).removeprefix("bettong: error: ")
-        raise LabError(f"{version.name}: `bettong lab run` ended with {ended.ending}: {said}")
+        output = " | ".join(ended.tail()).removeprefix("bettong: error: ")
+        raise LabError(f"{version.name}: `bettong lab run` ended with {ended.ending}: {output}")
     return made[0].parent
