@@ -202,7 +202,9 @@ def test_a_pod_that_was_started_again_is_said(api: LabCluster, helm: PlayedHelm,
     with deployed(tmp_path) as target:
         target.wait(0)
         api.restarts = 1
-        with pytest.raises(ClusterError, match="pods were added, removed or restarted during the measurement"):
+        with pytest.raises(
+            ClusterError, match="pods were added, removed or restarted during the measurement"
+        ):
             target.wait(0)
     assert is_removed(api, helm)
 

@@ -124,7 +124,9 @@ def test_what_may_depend_on_order_is_refused_unless_it_is_said_that_it_does_not(
     found = results(load)
     assert load.wrong(given(found)) == ""
     first = next(iter(found))
-    assert_matches(f"are missing.*or results depend on the order.*{says}", load.wrong(given(found | {first: []})))
+    assert_matches(
+        f"are missing.*or results depend on the order.*{says}", load.wrong(given(found | {first: []}))
+    )
 
 
 def test_behind_key_by_one_partition_has_one_order(tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ class ComputedLoad:
     ) -> None:
         fed = [part.source for part in parts if part.messages]
         if len(set(fed)) < len(fed):
-            raise SettingsError(f"parts of {', '.join(fed)}: give each source one part, several have no order")
+            raise SettingsError(
+                f"parts of {', '.join(fed)}: give each source one part, several have no order"
+            )
         self._input = ReferenceInput(app, plan(app), [part for part in parts if part.messages], compiled)
         if by_clock := clock_reasons(self._input.planned, fed):
             raise SettingsError(
@@ -87,7 +89,9 @@ class ComputedLoad:
     def message_of(self, result: bytes) -> int:
         """By processing the messages in memory one by one; equal results are attributed in turn."""
         if result not in self._message_numbers:
-            raise LabError(f"results depend on how messages are grouped into frames, such as {_abbreviated(result)}")
+            raise LabError(
+                f"results depend on how messages are grouped into frames, such as {_abbreviated(result)}"
+            )
         return next(self._message_numbers[result])
 
     @cached_property

@@ -106,9 +106,7 @@ def once(
         positions=positions,
         facts=collected.facts,
     )
-    repeat.series += series_points(
-        running.readings, collected.lag, collected.gc_pauses, injected, begin_s
-    )
+    repeat.series += series_points(running.readings, collected.lag, collected.gc_pauses, injected, begin_s)
     if not spec.steps:
         end_s = max((each.last_s for each in running.readings.values()), default=time.time())
         repeat.measured.append(Measured("throughput", "messages/s", messages / (end_s - begin_s)))
@@ -191,6 +189,8 @@ def _check_results(
     """Raises LabError unless the results are right and each fault was injected."""
     for each in injected:
         if each.missed:
-            raise LabError(f"{spec.name}: the fault {str(each.fault).strip()} was not injected: {each.missed}")
+            raise LabError(
+                f"{spec.name}: the fault {str(each.fault).strip()} was not injected: {each.missed}"
+            )
     if fault := load.wrong({sink: each.results for sink, each in readings.items()}):
         raise LabError(f"{spec.name}: the results are wrong: {fault}")

@@ -96,7 +96,9 @@ def _run(number: int, path: Path, results: BenchmarkResults) -> str:
     parts = [
         f"<h1>{html.escape(_name(path, results))}</h1><p class=when>{html.escape(results.date)}</p>",
         _summary(results),
-        _facts(f"Faults{of_repeat}", [(f"{each.at_s:.1f} s", _fault_text(each)) for each in marks]) if marks else "",
+        _facts(f"Faults{of_repeat}", [(f"{each.at_s:.1f} s", _fault_text(each)) for each in marks])
+        if marks
+        else "",
         _section("Latency by percentile", _latency_plot(results)),
         *(
             _section(
@@ -129,7 +131,10 @@ def _summary(results: BenchmarkResults) -> str:
     rows = []
     for each in results.measurements:
         values = [run.value for run in each.runs]
-        cells = [_median_text(each), *([f"{shown(min(values))} to {shown(max(values))}"] if repeats > 1 else [])]
+        cells = [
+            _median_text(each),
+            *([f"{shown(min(values))} to {shown(max(values))}"] if repeats > 1 else []),
+        ]
         if judged:
             cells.append("" if each.of_bar is None else _BAR.format(each.of_bar))
         numbers = "".join(f"<td class=number>{cell}</td>" for cell in cells)
