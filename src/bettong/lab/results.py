@@ -115,10 +115,7 @@ def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResu
     )
     return (
         [each for each in results if each.asked == newest.asked],
-        [
-            f"{count} left out, run with other settings than the newest: {why}"
-            for why, count in others.items()
-        ],
+        [f"{count} left out, with other settings than the newest: {why}" for why, count in others.items()],
     )
 
 
