@@ -14,7 +14,7 @@ from bettong.cli.lab.tables import notes, repeats_note
 from bettong.cli.main import app
 from bettong.errors import LabError
 from bettong.lab.measures import latencies, usages
-from bettong.lab.reading import Lateness, ResultReading
+from bettong.lab.reading import LatencyRecorder, ResultReading
 from bettong.lab.results import differences, read
 from bettong.lab.spec import LoadStep, RunSpec
 from bettong.lab.statistics.comparison import (
@@ -120,13 +120,13 @@ class Unread(ResultReading):
 def names_of_a_run() -> list[str]:
     """Of one sink at one rate, and of two kinds of processes."""
     steps = [LoadStep(messages_per_s=1000, seconds=10)]
-    lateness = Lateness(steps, warm_up_s=0)
-    lateness.begin_s = 0.0
-    lateness.note(1.0, 1.5)
+    latency = LatencyRecorder(steps, warm_up_s=0)
+    latency.begin_s = 0.0
+    latency.record(1.0, 1.5)
     usage = Usage(network_mb=1.0)
-    usage.note({kind: KindSample(1.0, cpu_s=1.0, pss_mb=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
+    usage.add_sample({kind: KindSample(1.0, cpu_s=1.0, pss_mb=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
     measured = [
-        *latencies(steps, {"out": Unread("out", 0, lateness)}),
+        *latencies(steps, {"out": Unread("out", 0, latency)}),
         *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
     ]
     return ["throughput", *(each.metric for each in measured)]
