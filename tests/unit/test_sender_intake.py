@@ -135,7 +135,7 @@ class Certain:
 
     in_doubt = False
 
-    async def certain(self) -> None:
+    async def await_renewed(self) -> None:
         """See Lease."""
 
 

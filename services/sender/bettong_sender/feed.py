@@ -111,13 +111,13 @@ class Feed:
             raise self._failure
 
     async def await_room(self, lease: Lease | None) -> None:
-        """Returns when the lease is certain and no buffer is full, so that `take` does not wait. Raises Refusal."""
+        """Returns when the lease is not in doubt and no buffer is full: `take` would not wait. Raises Refusal."""
         buffers = (self._intake.buffer, self._intake.splitter_of(self.route).waiting, self._ahead)
         while any(buffer.is_full for buffer in buffers) or (lease is not None and lease.in_doubt):
             for buffer in buffers:
                 await buffer.room()
             if lease is not None:
-                await lease.certain()
+                await lease.await_renewed()
 
     async def take_request(self, data: bytes, lease: Lease) -> None:
         """Passes an unparsed frame to the splitter. See `take`."""

@@ -42,9 +42,9 @@ _NUMBER = struct.Struct("<Q")
 _NUMBER_AT = _SLOT_BYTES - _NUMBER.size
 # Longer names are not marked: they do not fit, and no legitimate client has one.
 _ORIGIN_BYTES_MAX = _NUMBER_AT - _HEAD.size
+
 # Files of dead processes that are kept while Redis takes no deaths; beyond it the oldest are removed. A frame that
 # kills senders is refused after a few deaths.
-# senders is refused after a few deaths.
 _DEAD_MAX = 64
 
 # Bytes that are read of a crash report; its first lines name the fault and where it happened.
