@@ -234,17 +234,16 @@ class Ownership:
         """Returns when no sender can grant the stream to another client because this session's OPEN was not in the log.
 
         `opened` returns when the OPEN records are durable. From then on no sender finds a new log; one that found it
-        new before has granted the stream by now, or will find this lease. Only leases that were acquired before any session
-        of this sender was confirmed need this. Raises Refusal.
+        new before has granted the stream by now, or will find this lease. Only leases acquired before any session of
+        this sender was confirmed need this. Raises Refusal.
         """
         if not lease.early:
             return
         await opened()
         sent_s = self._loop.time()
         try:
-            (ours,) = await self._in_thread(
-                partial(self._leases.renew, [(lease.claim, lease.holder.acknowledged)])
-            )
+            renewed = [(lease.claim, lease.holder.acknowledged)]
+            (ours,) = await self._in_thread(partial(self._leases.renew, renewed))
         except StoreError as error:
             raise _owner_unknown(lease.claim, str(error)) from None
         if not ours:
