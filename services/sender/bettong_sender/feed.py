@@ -168,7 +168,7 @@ class Feed:
         self._splitting -= 1
         self._ahead.remove(size)
         if isinstance(outcome, Taken):
-            self._intake.status.took(outcome, self.origin, entry.sequence)
+            self._intake.status.count_frame(outcome, self.origin, entry.sequence)
             if outcome.refused and self._intake.refusal_log is not None:
                 self._intake.refusal_log.note(self.route.source.name, outcome.refused)
         else:
@@ -196,7 +196,7 @@ class Feed:
         frame = read()
         entry.sequence = SequenceNumber(frame.sequence)
         if self._intake.tracing is not None:
-            entry.traced = self._intake.tracing.frame(
+            entry.traced = self._intake.tracing.trace_frame(
                 self.origin, entry.sequence, frame.sent_ns, self._client_sampling, begun_ns
             )
         guard = self._intake.guards.of(self.route.source.name)
@@ -233,7 +233,7 @@ class Feed:
             and not opens
             and partition != NO_PARTITION
         ):
-            self.origin_progress.note(partition, entry.watermark_ns)
+            self.origin_progress.note_watermark(partition, entry.watermark_ns)
         return True
 
     async def receipt(self) -> Receipt | None:

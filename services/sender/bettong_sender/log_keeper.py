@@ -156,7 +156,7 @@ class LogKeeper:
         if progress.silent_s(now_s) > _SILENCE_S_MAX:
             kafka = self._settings.kafka
             return State.WAITING, f"waiting for Kafka at {kafka}: no answer for {_SILENCE_S_MAX:.0f} s"
-        origin, seconds = progress.longest(now_s)
+        origin, seconds = progress.longest_frame(now_s)
         if seconds > _SILENCE_S_MAX:
             since = datetime.fromtimestamp(time.time() - seconds, UTC).isoformat(timespec="seconds")
             source = stream_of(Origin(origin))
