@@ -98,7 +98,7 @@ def shares_of(settings: SenderSettings) -> ClientShares:
         settings.sender_sessions_per_client_max,
         what="sessions",
         setting="BETTONG_SENDER_SESSIONS_PER_CLIENT_MAX",
-        remedy="end some, use fewer streams",
+        remedy="end some sessions, use fewer streams",
     )
 
 

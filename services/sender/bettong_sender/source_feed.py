@@ -209,25 +209,25 @@ class SourceFeed:
         opened_s = clock()
         next_moved_s = opened_s + _STORE_MOVED_S
         next_check_s = opened_s + _PARTITIONS_S
-        reading = self._start_poll(reader, streams)
+        poll = self._start_poll(reader, streams)
         try:
             while not stopping.is_set():
-                polled, lag = await reading
+                polled, lag = await poll
                 begun_s = clock()
-                moved = begun_s >= next_moved_s
-                if moved:
+                stores_moved = begun_s >= next_moved_s
+                if stores_moved:
                     next_moved_s = clock() + _STORE_MOVED_S
-                batches = await self._divide(boundary_log, streams, polled, moved=moved)
+                batches = await self._divide(boundary_log, streams, polled, stores_moved=stores_moved)
                 small = is_small([batch for _, batch in batches])
                 if not small:
-                    reading = self._start_poll(reader, streams)
+                    poll = self._start_poll(reader, streams)
                 for stream, batch in batches:
                     await stream.send(batch)
                 for stream, _ in batches:
                     await stream.all_read()
                 if small:
                     await asyncio.sleep(rest_s(clock() - begun_s))
-                    reading = self._start_poll(reader, streams)
+                    poll = self._start_poll(reader, streams)
                 self._note_success(lag)
                 if clock() - opened_s >= _RETRY_S_MAX:
                     self._backoff.reset()
@@ -237,9 +237,9 @@ class SourceFeed:
                         self._logger.info("the partitions of the external topic have changed")
                         return
         finally:
-            reading.cancel()
-            if not reading.cancelled():
-                reading.exception()  # else asyncio would log it: the session ends by another fault
+            poll.cancel()
+            if not poll.cancelled():
+                poll.exception()  # else asyncio would log it: the session ends by another fault
 
     async def _divide(
         self,
@@ -247,11 +247,11 @@ class SourceFeed:
         streams: Mapping[int, _Stream],
         polled: _Polled,
         *,
-        moved: bool,
+        stores_moved: bool,
     ) -> list[tuple[_Stream, ExternalBatch]]:
         """The batches of the polled records. They may be sent: their boundaries are stored.
 
-        With `moved`, it also stores how far streams are durable.
+        With `stores_moved`, it also stores how far streams are durable.
         """
         batches: list[tuple[_Stream, ExternalBatch]] = []
         changed: dict[int, BatchBoundaries] = {}
@@ -260,7 +260,7 @@ class SourceFeed:
             found, is_new = stream.batcher.batches(records, position)
             stream.moved |= stream.batcher.pass_over(position)
             batches += [(stream, batch) for batch in found]
-            if is_new or (moved and stream.moved):
+            if is_new or (stores_moved and stream.moved):
                 changed[partition] = stream.batcher.boundaries
         for partition in changed:
             streams[partition].moved = False  # before storing: a receipt that arrives meanwhile sets it again
