@@ -146,7 +146,7 @@ class ReadingMarks:
 
     def note_refusal(self) -> None:
         """Touches `refused`: a frame was refused, or messages of it, for deaths. See `config.sender.refusal_sign`."""
-        with contextlib.suppress(OSError):  # a full disk; then the supervisor may give this sender up too early
+        with contextlib.suppress(OSError):  # a full disk: the supervisor may then give up too early
             self._sign.touch(mode=0o600)
 
     def close(self) -> None:

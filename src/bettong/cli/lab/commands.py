@@ -12,9 +12,13 @@ import typer
 from bettong.cli.exit_codes import BROKEN
 from bettong.cli.lab.showing import exit_with_faults, print_folder, print_json, showing_progress
 
-lab = typer.Typer(help="Reliable measurements: what distorts them on this machine, and whether two results differ.")
+lab = typer.Typer(
+    help="Reliable measurements: what distorts them on this machine, and whether two results differ."
+)
 
-_RESULTS = typer.Argument(help="A run's folder or a results file, or a folder of these: then its newest result.")
+_RESULTS = typer.Argument(
+    help="A run's folder or a results file, or a folder of these: then its newest result."
+)
 _RUNS = Path("lab-results")
 _OUT = typer.Option(help="Folder in which each run creates a folder.")
 _LEAST = typer.Option(min=0.0, max=1000.0, help="Smallest change that counts, in percent.")
