@@ -2,6 +2,8 @@
 
 import threading
 
+from bettong.identifiers import Origin
+
 
 class SplittingProgress:
     """Which frame each thread splits, and since when; for how long the log has not answered. Used from many threads.
@@ -13,14 +15,14 @@ class SplittingProgress:
         self._lock = threading.Lock()
         self._pending = 0
         self._since_s = 0.0
-        self._splitting: dict[int, tuple[str, float]] = {}
+        self._splitting: dict[int, tuple[Origin, float]] = {}
 
     @property
     def pending(self) -> int:
         """Frames with records for which the log has not answered."""
         return self._pending
 
-    def begin_frame(self, origin: str, now_s: float) -> None:
+    def begin_frame(self, origin: Origin, now_s: float) -> None:
         """Notes that the calling thread begins to split a frame of this origin."""
         with self._lock:
             self._splitting[threading.get_ident()] = (origin, now_s)
@@ -30,10 +32,12 @@ class SplittingProgress:
         with self._lock:
             self._splitting.pop(threading.get_ident(), None)
 
-    def longest_frame(self, now_s: float) -> tuple[str, float]:
+    def longest_frame(self, now_s: float) -> tuple[Origin, float]:
         """The origin of the frame that has been split for longest, and for how many seconds; ("", 0) if none is."""
         with self._lock:
-            origin, since_s = min(self._splitting.values(), key=lambda each: each[1], default=("", now_s))
+            origin, since_s = min(
+                self._splitting.values(), key=lambda each: each[1], default=(Origin(""), now_s)
+            )
         return origin, now_s - since_s
 
     def add_pending(self, now_s: float) -> None:
