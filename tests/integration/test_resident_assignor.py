@@ -41,13 +41,13 @@ class Assigned:
     ) -> None:
         self.now_s = 100.0
         self.members, self.store = members, store
-        self.vacated: list[Task] = []
+        self.ended: list[Task] = []
         self.assignor = Assignor(
             members,
             "run-1",
             CHECK,
             grace_s=2.0,
-            is_vacated=lambda task: task in self.vacated,
+            has_ended=lambda task, silent_ms: silent_ms > 0 and task in self.ended,
             clock=clock or (lambda: self.now_s),
             log=structlog.get_logger(),
         )
@@ -115,7 +115,7 @@ def test_partitions_of_a_slot_that_is_silent_go_to_the_others_and_come_back(assi
 @pytest.fixture
 def patient(members_store: RedisStore) -> Assigned:
     """Slots are waited for so long that only word of their tasks' end can free what they hold."""
-    members = RedisMembership(members_store, ttl_ms=120_000)
+    members = RedisMembership(members_store, ttl_ms=120_000, silent_ms=400)
     members.begin_run("run-1")
     return Assigned(members, members_store)
 
@@ -127,9 +127,9 @@ def test_partitions_of_a_task_that_has_ended_go_to_others_without_waiting_for_it
     patient.assignor.update_assignment(2)
     old, new = patient.tasks[0], patient.tasks[1]
     patient.members.send_heartbeat(old, 1, wanted=CHECK)
-    patient.vacated.append(old)
+    patient.ended.append(old)
 
-    eventually(lambda: patient.members.read_members("run-1", [0]).silent == [old])
+    eventually(lambda: patient.members.read_members("run-1", [0]).silent.keys() == {old})
     patient.send_heartbeats(1)
     patient.assignor.update_assignment(2)
     assert set(patient.slots().values()) == {1}, "at the first check that finds it silent"
@@ -142,7 +142,7 @@ def test_a_check_that_took_long_dismisses_nobody_for_all_may_look_silent_then(
     clock = itertools.count(step=0.3)
     slow = Assigned(patient.members, members_store, lambda: next(clock))
     slow.send_heartbeats(0, 1)
-    slow.vacated.append(slow.tasks[0])
+    slow.ended.append(slow.tasks[0])
     eventually(lambda: slow.tasks[0] in slow.members.read_members("run-1", range(2)).silent)
     slow.assignor.update_assignment(2)
     assert slow.members.read_members("run-1", range(2)).members == {0, 1}
@@ -152,11 +152,11 @@ def test_a_slot_whose_task_runs_stays_however_silent_it_is(patient: Assigned) ->
     patient.send_heartbeats(0, 1)
     patient.assignor.update_assignment(2)
     eventually(
-        lambda: patient.members.read_members("run-1", range(2)).silent == [patient.tasks[0], patient.tasks[1]]
+        lambda: patient.members.read_members("run-1", range(2)).silent.keys() == set(patient.tasks.values())
     )
     patient.assignor.update_assignment(2)
     assert patient.members.read_members("run-1", range(2)).members == {0, 1}
-    patient.vacated.append(patient.tasks[1])
+    patient.ended.append(patient.tasks[1])
     patient.assignor.update_assignment(2)
     assert patient.members.read_members("run-1", range(2)).members == {0}
 
@@ -166,7 +166,7 @@ def test_a_task_that_sends_heartbeats_is_not_dismissed_although_it_is_thought_to
 ) -> None:
     """Spark may give up a task that lives on: moving its partitions to and fro would be no use."""
     patient.send_heartbeats(0, 1)
-    patient.vacated += patient.tasks.values()
+    patient.ended += patient.tasks.values()
     eventually(lambda: len(patient.members.read_members("run-1", range(2)).silent) == 2)
     patient.send_heartbeats(0)
     assert not patient.members.dismiss_task(patient.tasks[0]), "it sent a heartbeat since it was found silent"
@@ -177,9 +177,9 @@ def test_a_task_that_sends_heartbeats_is_not_dismissed_although_it_is_thought_to
 def test_word_of_an_old_task_does_not_dismiss_the_next_one_of_its_slot(patient: Assigned) -> None:
     patient.send_heartbeats(0)
     old = patient.tasks.pop(0)
-    eventually(lambda: patient.members.read_members("run-1", [0]).silent == [old])
+    eventually(lambda: patient.members.read_members("run-1", [0]).silent.keys() == {old})
     patient.send_heartbeats(0)
-    eventually(lambda: patient.members.read_members("run-1", [0]).silent == [patient.tasks[0]])
+    eventually(lambda: patient.members.read_members("run-1", [0]).silent.keys() == {patient.tasks[0]})
     assert not patient.members.dismiss_task(old)
     assert patient.members.read_members("run-1", range(1)).members == {0}
 

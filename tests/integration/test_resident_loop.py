@@ -77,6 +77,14 @@ def test_a_slot_at_rest_sends_fewer_heartbeats_until_something_comes(world: Worl
     eventually(lambda: timed.least_gap_s() < 0.1, what="it is awake")
 
 
+def test_a_new_task_sends_heartbeats_often_until_it_has_partitions_but_not_for_long(world: World) -> None:
+    world.group.membership = timed = TimedMembership(world.redis, ttl_ms=TTL_MS)
+    timed.sent_s = []
+    world.start(0)
+    eventually(lambda: len(timed.sent_s) > 6 and timed.least_gap_s() < 0.03, what="it waits for partitions")
+    eventually(lambda: timed.least_gap_s() > 0.04, what="it no longer does")
+
+
 def test_a_partition_moves_with_its_state_and_the_others_stay(world: World) -> None:
     for partition in range(4):
         world.feed(partition, 10)
@@ -114,7 +122,7 @@ def test_what_a_lost_task_held_goes_on_from_its_snapshots(world: World) -> None:
 def test_what_a_lost_task_held_goes_on_at_once_when_it_is_dismissed(world: World) -> None:
     """Its own time would be over after two minutes only."""
     group = world.group
-    group.membership = RedisMembership(world.redis, ttl_ms=120_000)
+    group.membership = RedisMembership(world.redis, ttl_ms=120_000, silent_ms=400)
     world.feed(0, 30)
     slot = world.start(0)
     world.start(1)

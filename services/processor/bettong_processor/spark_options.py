@@ -49,11 +49,13 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
     }
     local = settings.spark_master.startswith("local")
+    is_cluster = settings.spark_master.startswith("local-cluster")
     if local or settings.spark_ui is not None:
         options["spark.ui.enabled"] = str(bool(settings.spark_ui)).lower()
     jars = [str(jar) for jar in connector_jars(settings)]
     if local:
-        archived = reading(_ARCHIVE[settings.schedule])
+        # Spark's launcher orders the class path of `local-cluster[...]` in its own way, with which no archive is read.
+        archived = () if is_cluster else reading(_ARCHIVE[settings.schedule])
         java = shlex.join((*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1", *archived))
         options |= {
             # Not `spark.jars`: classes in the archive must be on Java's class path from the start.
@@ -67,7 +69,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.driver.extraJavaOptions": java,
             "spark.executor.extraJavaOptions": java,
         }
-        if not settings.spark_master.startswith("local-cluster"):
+        if not is_cluster:
             # Every user of the machine can connect to loopback, so Spark's listeners require a secret, which Spark
             # generates itself where driver and executor are one process.
             options["spark.authenticate"] = "true"

@@ -1,6 +1,6 @@
 """Checks which slots are alive, and publishes the assignment of partitions to them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.errors import StoreError, StoreUnavailableError, SupersededError
@@ -24,8 +24,8 @@ class Assignor:
 
     An outage is also a store that stalled, or came back without the newest assignment: empty, or with an older one.
 
-    `is_vacated` returns whether a silent task has certainly ended, and none runs in its slot: then its TTL need not be
-    awaited. `clock` is monotonic, in seconds.
+    `has_ended` returns whether a task that has sent no heartbeat for some ms has certainly ended: then its TTL need not
+    be awaited. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Assignor:
         partitions: Sequence[PartitionId],
         *,
         grace_s: float,
-        is_vacated: Callable[[Task], bool],
+        has_ended: Callable[[Task, int], bool],
         clock: Callable[[], float],
         log: Logger,
     ) -> None:
@@ -43,7 +43,7 @@ class Assignor:
         self._run = run
         self._partitions = partitions
         self._grace_s = grace_s
-        self._is_vacated = is_vacated
+        self._has_ended = has_ended
         self._clock = clock
         self._log = log
         self._assignment = SlotAssignment()
@@ -61,7 +61,7 @@ class Assignor:
         """Checks the slots 0 to `slots` - 1, and reassigns the partitions when the members have changed.
 
         Changes nothing while the store is unreachable. Raises StoreError when it refuses, SupersededError when a newer
-        run has begun, and the errors of `is_vacated`.
+        run has begun, and the errors of `has_ended`.
         """
         begun_s = self._clock()
         try:
@@ -113,12 +113,12 @@ class Assignor:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
         return published
 
-    def _dismiss_ended(self, silent: Iterable[Task]) -> set[int]:
+    def _dismiss_ended(self, silent: Mapping[Task, int]) -> set[int]:
         """Removes slots whose tasks have ended from the members, before their TTL expires; returns them."""
         gone = set()
-        for task in silent:
+        for task, silent_ms in silent.items():
             try:
-                if self._is_vacated(task) and self._membership.dismiss_task(task):
+                if self._has_ended(task, silent_ms) and self._membership.dismiss_task(task):
                     gone.add(task.slot)
                     self._log.warning("a slot has lost its task", slot=task.slot)
             except StoreUnavailableError:

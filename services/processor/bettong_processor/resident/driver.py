@@ -22,14 +22,14 @@ from bettong.application.plan import Plan
 from bettong.backoff import Backoff
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import RedisStore
-from bettong.edges.redis_store.membership import RedisMembership
+from bettong.edges.redis_store.membership import RedisMembership, Task
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
 from bettong_processor.progress import Progress
 from bettong_processor.resident.assignor import Assignor
-from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of, usable
+from bettong_processor.resident.slots import LOOK_UP_MS, TaskExecutors, group_of, has_task, slots_of, usable
 from bettong_processor.resident.task import TTL_MS, SlotTask
 
 # Between two checks of the members, and of how many slots Spark has.
@@ -57,12 +57,20 @@ def start_run(
     ]
     topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     progress = Progress.of(settings, store, topics, log)
+    executors = TaskExecutors(context)
+
+    def has_ended(silent: Task, silent_ms: int) -> bool:
+        if progress.at_rest and silent_ms < LOOK_UP_MS:
+            return False  # heartbeats are sent less often
+        attempt = task.attempt(silent.incarnation)
+        return executors.has_ended(silent.slot, attempt, silent_ms=silent_ms)
+
     assignor = Assignor(
         membership,
         run,
         partitions,
         grace_s=TTL_MS / 1000,
-        is_vacated=lambda lost: is_vacated(context, lost.slot, task.attempt(lost.incarnation)),
+        has_ended=has_ended,
         clock=time.monotonic,
         log=log,
     )

@@ -6,6 +6,7 @@ acquire others.
 """
 
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -19,10 +20,12 @@ from bettong.logs import Logger
 
 # Between two heartbeats, and so the longest delay until a slot receives a new assignment.
 _INTERVAL_S = 0.05
-# While the slot is at rest; well below SILENT_MS, so that the driver does not check whether its task has ended.
+# While the slot is at rest; well below LOOK_UP_MS, so that the driver does not ask Spark about its task.
 _REST_INTERVAL_S = 0.15
-# While a partition is to be acquired that another slot still holds.
+# While a partition is to be acquired that another slot still holds; and while a new task waits for its partitions, for
+# so long at most: they pause from when others revoke them until it knows that it is to hold them.
 _EAGER_INTERVAL_S = 0.005
+_EAGER_S_MAX = 3.0
 _PAUSE_S = 0.5
 _STOP_WAIT_S = 5.0
 
@@ -54,6 +57,7 @@ class Heartbeat:
         self._hurry = False
         self._at_rest = False
         self._ended = False
+        self._eager_until_s = 0.0
         # Redis' time in the last response, and the monotonic time of this machine when it arrived.
         self._redis_clock = CarriedClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="heartbeat")
@@ -95,6 +99,7 @@ class Heartbeat:
             self._changed.wait_for(lambda: self._desired is not before, wait_s)
 
     def __enter__(self) -> Self:
+        self._eager_until_s = time.monotonic() + _EAGER_S_MAX
         self._sending = self._thread.submit(self._send_heartbeats)
         return self
 
@@ -140,8 +145,8 @@ class Heartbeat:
                 self._revoked -= revoked
                 self._apply_response(response)
             self._changed.notify_all()
-            waits = self._desired.assigned - self._desired.held and not self._desired.stop
-            if waits:
+            is_new = not self._desired.assigned and time.monotonic() < self._eager_until_s
+            if (is_new or self._desired.assigned - self._desired.held) and not self._desired.stop:
                 return _EAGER_INTERVAL_S
             return _REST_INTERVAL_S if self._at_rest else _INTERVAL_S
 

@@ -65,7 +65,7 @@ class Intervals:
 
 
 class Loop:
-    """Folds until it is stopped or superseded. Used by one thread; has two threads of its own."""
+    """Folds until it is stopped or superseded. Used by one thread; has three threads of its own."""
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class Loop:
         self._active: dict[TopicPartition, ActivePartition] = {}
         self._revoking: dict[PartitionId, ActivePartition] = {}
         self._store_thread = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
+        self._exclusions_thread = ThreadPoolExecutor(1, thread_name_prefix="exclusions")
         self._metrics_thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._metrics_written: Future[None] | None = None
         self._metrics_due_s = 0.0
@@ -123,10 +124,11 @@ class Loop:
                     self._fold_records(self._reader.poll(wait_ms, _RECORDS_MAX))
                 else:
                     self._heartbeat.await_change(wait_ms / 1000)
-                if moving or time.monotonic() >= self._maintenance_due_s:
+                if moving or not self._active or time.monotonic() >= self._maintenance_due_s:
                     self._maintain_partitions()
         finally:
             self._store_thread.shutdown(wait=False, cancel_futures=True)
+            self._exclusions_thread.shutdown(wait=False, cancel_futures=True)
             self._metrics_thread.shutdown(wait=False, cancel_futures=True)
 
     def _poll_ms(self) -> int:
@@ -184,7 +186,11 @@ class Loop:
             if desired.stop or partition not in desired.assigned:
                 self._heartbeat.report_revoked(partition)
             elif now_s >= self._not_before_s.get(partition, 0.0):
-                self._acquiring[partition] = self._store_thread.submit(self._restore, partition, now_s)
+                self._acquiring[partition] = self._store_thread.submit(
+                    self._restore,
+                    partition,
+                    self._exclusions_thread.submit(self._guard.exclusions.refresh, now_s),
+                )
         for partition, restored in list(self._acquiring.items()):
             if restored.done():
                 del self._acquiring[partition]
@@ -197,10 +203,10 @@ class Loop:
                     deadly = isinstance(error, DeadlyStateError)
                     self._not_before_s[partition] = now_s + (DEADLY_PAUSE_S if deadly else _PAUSE_S)
 
-    def _restore(self, partition: PartitionId, acquired_s: float) -> tuple[PartitionWorker, Fold]:
-        """Restores a partition, and reads the exclusions that were logged before this slot held it."""
+    def _restore(self, partition: PartitionId, refreshed: Future[None]) -> tuple[PartitionWorker, Fold]:
+        """Restores a partition. `refreshed`: the exclusions are read that were logged before this slot held it."""
         worker = self._restoring.newest(self._store, partition, self._states)
-        self._guard.exclusions.refresh(acquired_s)
+        refreshed.result()
         return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
 
     def _start_reading(self, id_: PartitionId, worker: PartitionWorker, fold: Fold, now_s: float) -> None:

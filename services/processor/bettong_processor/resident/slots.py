@@ -13,6 +13,8 @@ from pyspark import SparkContext
 _JOBS_MAX = 2
 # The newest attempts of a job. Lost machines do not count for `spark.task.maxFailures`, so there may be many.
 _ATTEMPTS_MAX = 100
+# A task whose executor lives is looked up after so long without a heartbeat, four of its intervals.
+LOOK_UP_MS = 200
 
 
 def group_of(slot: int) -> str:
@@ -33,29 +35,48 @@ def usable(slots: int, *, kept_free: int) -> int:
 
 def has_task(context: SparkContext, slot: int) -> bool:
     """Whether a task of the slot runs. Spark may not list a task for some ms after its launch."""
-    return any(runs for _, runs in _attempts(context, slot))
+    live = _live_executors(context)
+    return any(task.status() == "RUNNING" and task.executorId() in live for task in _tasks(context, slot))
 
 
-def is_vacated(context: SparkContext, slot: int, attempt: int) -> bool:
-    """Whether this task of the slot, by its `taskAttemptId`, has ended, and none runs in its slot. Takes some ms.
+class TaskExecutors:
+    """Knows on which executors the slots' tasks run, so that one call of Java tells which have lost theirs."""
 
-    A task whose executor has closed its connection counts as ended: Spark itself waits for the reason, for seconds if a
-    machine is lost. False for a task that Spark does not know.
-    """
-    attempts = dict(_attempts(context, slot))
-    return attempt in attempts and not any(attempts.values())
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        # By slot: the newest task that was asked about, by its `taskAttemptId`, and its executor.
+        self._found: dict[int, tuple[int, str]] = {}
+
+    def has_ended(self, slot: int, attempt: int, *, silent_ms: int) -> bool:
+        """Whether this task of the slot has certainly ended, after it has sent no heartbeat for `silent_ms`.
+
+        A task has ended once its executor has closed its connection: Spark itself waits for the reason, for seconds if
+        a machine is lost. One whose executor lives is looked up after LOOK_UP_MS only, as that takes some ms, and has
+        not ended while another runs in its slot. False for a task that Spark does not know.
+        """
+        if self._found.get(slot, (None,))[0] != attempt:
+            executors = {task.taskId(): str(task.executorId()) for task in _tasks(self._context, slot)}
+            if attempt not in executors:
+                return False
+            self._found[slot] = attempt, executors[attempt]
+        if self._found[slot][1] not in _live_executors(self._context):
+            return True
+        return silent_ms >= LOOK_UP_MS and not has_task(self._context, slot)
 
 
-def _attempts(context: SparkContext, slot: int) -> Iterator[tuple[int, bool]]:
-    """Tasks of the slot's newest jobs, and whether they run. A job has one stage, which is never retried."""
+def _live_executors(context: SparkContext) -> set[str]:
+    """Those that are connected, of `local[N]` the driver."""
+    return set(_scala(context).taskScheduler().runningTasksByExecutors().keySet().mkString(" ").split())
+
+
+def _tasks(context: SparkContext, slot: int) -> Iterator[Any]:
+    """Java's `TaskData` of the slot's newest jobs. A job has one stage, which is never retried."""
     tracker, scala = context.statusTracker(), _scala(context)
     for job in sorted(tracker.getJobIdsForGroup(group_of(slot)), reverse=True)[:_JOBS_MAX]:
         known = tracker.getJobInfo(job)
         for stage in known.stageIds if known is not None else ():
             tasks = scala.statusStore().taskList(stage, 0, _ATTEMPTS_MAX)
-            for task in map(tasks.apply, range(tasks.size())):
-                runs = task.status() == "RUNNING" and scala.taskScheduler().isExecutorAlive(task.executorId())
-                yield task.taskId(), runs
+            yield from map(tasks.apply, range(tasks.size()))
 
 
 def _scala(context: SparkContext) -> Any:

@@ -21,7 +21,7 @@ it reports that the task holds or wants them.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,8 +32,8 @@ from bettong.identifiers import PartitionId
 # The next heartbeat makes up for a failed one; a heartbeat must not block while Redis is unavailable.
 _ATTEMPTS_S = 0.5
 
-# A slot without a heartbeat for this long, about four intervals, may have lost its task.
-SILENT_MS = 200
+# A slot without a heartbeat for this long, one and a half intervals, may have lost its task.
+SILENT_MS = 75
 
 # KEYS: the assignment, this slot, the holders, the refused. ARGV: run, slot, incarnation, ms to live, known epoch,
 # prefix of slots, number of partitions held, of partitions wanted; then partitions: held, wanted, revoked. Epochs
@@ -136,21 +136,26 @@ class HeartbeatResponse:
 class MembershipView:
     """Membership as the driver sees it. `epoch`: of the assignment in Redis; None if it has none of this run.
 
-    `silent`: the tasks of members without a heartbeat for SILENT_MS.
+    `silent`: for how many ms silent slots' tasks have sent no heartbeat.
     """
 
     epoch: int | None
     members: frozenset[int]
     holders: Mapping[PartitionId, int]
-    silent: Sequence[Task]
+    silent: Mapping[Task, int]
 
 
 class RedisMembership:
-    """The membership of one application. A slot without a heartbeat for `ttl_ms` is dead. Raises StoreError."""
+    """The membership of one application. A slot without a heartbeat for `ttl_ms` is dead, and for `silent_ms` silent.
 
-    def __init__(self, store: RedisStore, *, ttl_ms: int) -> None:
+    Raises StoreError.
+    """
+
+    def __init__(self, store: RedisStore, *, ttl_ms: int, silent_ms: int = SILENT_MS) -> None:
         self._store = store
         self._ttl_ms = ttl_ms
+        # The longest remaining TTL of a silent slot.
+        self._silent_left_ms = ttl_ms - silent_ms
         self._assignment = store.key("resident")
         self._holders = store.key("resident", "holders")
         self._refused = store.key("resident", "refused")
@@ -202,11 +207,11 @@ class RedisMembership:
                     for partition, (slot, _, incarnation) in held.items()
                     if lives.get(int(slot)) == incarnation
                 },
-                [
-                    Task(run=run, slot=slot, incarnation=int(incarnation))
+                {
+                    Task(run=run, slot=slot, incarnation=int(incarnation)): self._ttl_ms - left_ms
                     for slot, incarnation, left_ms in members
-                    if incarnation is not None and left_ms <= self._ttl_ms - SILENT_MS
-                ],
+                    if incarnation is not None and left_ms <= self._silent_left_ms
+                },
             )
 
         return self._store.ask("reading the members", command, attempts_s=_ATTEMPTS_S)
@@ -218,7 +223,7 @@ class RedisMembership:
 
         If it is alive after all, it is a member again with its next heartbeat.
         """
-        arguments = (task.incarnation, self._ttl_ms - SILENT_MS)
+        arguments = (task.incarnation, self._silent_left_ms)
         done = self._store.ask(
             "dismissing a task",
             lambda client: client.eval(_DISMISS_TASK, 1, self._slot(task.slot), *arguments),
