@@ -187,7 +187,7 @@ def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
 def test_the_number_of_runs_is_said_of_the_family_that_lacks_them() -> None:
     same = of_all(names_of_a_run(), [100.0, 101.0, 102.0, 103.0, 104.0])
     (line,) = notes(compare(same, same), [])
-    assert line.startswith("too few runs: of 12 details one that has changed shows from 6 runs of each on")
+    assert line.startswith("too few runs: a change of one of 12 details shows from 6 runs of each on")
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_a_reason_that_is_no_unicode_text_is_reported_escaped(on_error: OnError)
         said = str(refusal_of(lambda: of.take(frame, 0, 9)))
     else:
         status = SenderStatus(since_s=1)
-        status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), SequenceNumber(1))
+        status.count_frame(of.take(frame, 0, 9), Origin("orders/feed-1"), SequenceNumber(1))
         said = str(status.metrics()[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 
