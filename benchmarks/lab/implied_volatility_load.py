@@ -1,4 +1,4 @@
-"""Prices of options of 10,000 keys, of which one in a thousand has a result."""
+"""Option prices of 10,000 keys; one in a thousand has a result."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ KEYS = 10_000
 
 
 def load(messages: int, seed: int) -> NumberLoad:
-    """The prices with their results."""
+    """The prices, with their expected results."""
     results = partial(volatilities_of, keys=KEYS)
     return NumberLoad(messages, seed, keys=KEYS, every=1000, sink="volatilities", results=results)

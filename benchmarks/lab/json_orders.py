@@ -1,4 +1,4 @@
-"""Orders as JSON of ten fields, one a record, from topic to topic: each with its account's total so far."""
+"""Orders as JSON of ten fields, one per record, from topic to topic: each with its account's totals so far."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class JsonOrder:
 
 @dataclass(slots=True)
 class AccountTotal:
-    """What an account has ordered until now."""
+    """What an account has ordered so far."""
 
     orders: int = 0
     amount: float = 0.0
@@ -31,7 +31,7 @@ class AccountTotal:
 
 @dataclass(slots=True)
 class TotalledOrder:
-    """An order, with what its account has ordered until then."""
+    """An order, with the totals of its account up to it."""
 
     order_id: int
     account: int
@@ -46,7 +46,7 @@ class TotalledOrder:
 
 
 def add(order: JsonOrder, total: AccountTotal) -> TotalledOrder:
-    """The account's totals, with this order in them."""
+    """Adds an order to its account's totals."""
     total.orders += 1
     total.amount += order.quantity * order.price * (1 - order.discount)
     return TotalledOrder(

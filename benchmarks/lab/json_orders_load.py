@@ -1,4 +1,4 @@
-"""Orders as a load of the lab: JSON of ten fields, and what must come out for each."""
+"""Orders as a load of the lab: JSON of ten fields, and the expected result of each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bettong.lab.load import PARTITION, VALUE, LoadPart, SinkResults
 SOURCE, SINK = "orders", "totals"
 ACCOUNTS = 10_000
 COUNTRIES = ("AU", "BR", "DE", "FR", "IN", "JP", "KE", "US")
-# Each once, so that all partitions are at work before the clock starts.
+# Orders before the clock starts, so that all partitions are at work by then.
 _FIRST = 1_000
 
 
 class OrderLoad:
-    """See `bettong.lab.load.TopicLoad`. An account's orders go into one partition, so that they have one order."""
+    """See `bettong.lab.load.TopicLoad`. An account's orders go to one partition, which keeps their order."""
 
     def __init__(self, messages: int, seed: int) -> None:
         drawn = np.random.default_rng(seed)
@@ -37,19 +37,19 @@ class OrderLoad:
         self._expected = _totalled(values)
 
     def first(self) -> Sequence[LoadPart]:
-        """Some orders."""
+        """The orders before the clock starts."""
         return [self._part(slice(0, _FIRST))]
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
-        """The others."""
+        """All other orders, in one round."""
         yield [self._part(slice(_FIRST, None))]
 
     def result_bytes(self) -> Mapping[str, int]:
-        """Of an order each."""
+        """The bytes of one result per order."""
         return {SINK: sum(map(len, self._expected))}
 
     def wrong(self, results: Mapping[str, SinkResults]) -> str:
-        """Each result must be there once, to the byte."""
+        """Checks that each result arrived once, byte for byte."""
         found = sorted(results[SINK].each)
         if found == sorted(self._expected):
             return ""
@@ -57,7 +57,7 @@ class OrderLoad:
         return f"{len(found)} results for {len(self._expected)}, of which {right} are right"
 
     def message_of(self, result: bytes) -> int:
-        """By the order's number."""
+        """The order's number; -1 for orders before the clock starts."""
         return max(-1, int(json.loads(result)["order_id"]))
 
     def _part(self, some: slice) -> LoadPart:
@@ -65,7 +65,7 @@ class OrderLoad:
 
 
 def load(messages: int, seed: int) -> OrderLoad:
-    """The orders with their results."""
+    """The orders, with their expected results."""
     return OrderLoad(messages, seed)
 
 
@@ -85,7 +85,7 @@ def _order(number: int, account: int, quantity: int, cents: int) -> dict[str, ob
 
 
 def _totalled(orders: Sequence[Mapping[str, object]]) -> list[bytes]:
-    """What a plain loop makes of them, as the sink writes it."""
+    """The results of a plain loop, as the sink writes them."""
     totals: dict[object, tuple[int, float]] = {}
     expected = []
     names = ("order_id", "account", "customer", "country", "product", "quantity", "price", "discount")

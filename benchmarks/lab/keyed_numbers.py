@@ -1,4 +1,4 @@
-"""Numbers of keys as loads of the lab: an even one of each key first, then more, of which the odd ones have results."""
+"""Numbers of keys as loads of the lab: first an even one of each key, then more, of which odd ones have results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bettong.frames.columns import Array
 from bettong.lab.load import LoadPart, SinkResults
 
 SOURCE = "numbers"
-# Of the keys and their numbers, after the first ones: the keys and totals of all results.
+# From keys and numbers, those before the clock left out, to the keys and totals of all results.
 Results = Callable[[Array, Array], tuple[Array, Array]]
 
 
@@ -31,19 +31,19 @@ class NumberLoad:
         self._numbers = number_load.numbers(messages, keys=keys, every=every, seed=number_load.SEED + seed)
 
     def first(self) -> Sequence[LoadPart]:
-        """A number of each key, so that there is a state of each."""
+        """A number of each key, which creates the key's state."""
         return [_part(number_load.all_keys(self._keys))]
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
-        """Numbers of keys by chance."""
+        """Numbers of random keys, in one round."""
         yield [_part(self._numbers)]
 
     def result_bytes(self) -> Mapping[str, int]:
-        """Of the odd numbers."""
+        """The bytes of one result per odd number."""
         return {self._sink: sum(map(len, self._expected))}
 
     def wrong(self, results: Mapping[str, SinkResults]) -> str:
-        """Each total of each key must be there once."""
+        """Checks that each total of each key arrived once."""
         found = sorted(results[self._sink].each)
         if found == self._expected:
             return ""
@@ -52,7 +52,7 @@ class NumberLoad:
 
     @cached_property
     def _expected(self) -> list[bytes]:
-        """Made when it is asked for: who only feeds does not need it."""
+        """Computed on first use: processes that only send messages do not need it."""
         keys, totals = self._results(*self._numbers)
         pairs = zip(keys.tolist(), totals.tolist(), strict=True)
         return sorted(f'{{"key":{key},"total":{total}}}'.encode() for key, total in pairs)

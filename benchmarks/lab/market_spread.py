@@ -20,7 +20,7 @@ class MarketSpreadLoad:
         self._load = load
 
     def first(self) -> Sequence[LoadPart]:
-        """A quote of each symbol."""
+        """The quotes before the clock starts: at least one of each symbol."""
         source, columns = next(column_frames(self._load, self._load.messages))
         assert source.schema is not None
         names = [field.name for field in source.schema.fields]
@@ -29,26 +29,26 @@ class MarketSpreadLoad:
         return [initial] if not further else [initial, LoadPart(SOURCE, further.quotes)]
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
-        """Quotes of one half of the symbols beside orders of the other."""
+        """Quotes of one half of the symbols, beside orders of the other half."""
         for each in self._load.rounds:
             yield LoadPart(SOURCE, each.quotes), LoadPart("orders", each.orders)
 
     def result_bytes(self) -> Mapping[str, int]:
-        """Of the rejected orders."""
+        """The bytes of all rejected orders."""
         return {SINK: self._load.result_bytes}
 
     def wrong(self, results: Mapping[str, bytes]) -> str:
-        """Against what a plain loop rejects."""
+        """Compares them with the orders that a plain loop rejects."""
         return wrong_symbols(self._load, results[SINK])
 
 
 def wrong_symbols(load: Workload, results: bytes) -> str:
-    """What is wrong with the results, by what a plain loop rejects of each symbol, in its order."""
+    """Which symbols have other rejected orders, or in another order, than a plain loop; "" if none has."""
     found, expected = by_symbol(results), load.rejected
     bad = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
     return f"those of {len(bad)} symbols, such as {min(bad)!r}" if bad else ""
 
 
 def load(messages: int, seed: int) -> MarketSpreadLoad:
-    """The steady load with its right answer; seed 0 is the load of `make bench`."""
+    """The steady load, with its expected results; seed 0 is the load of `make bench`."""
     return MarketSpreadLoad(workload(messages, seed=SEED + seed))

@@ -1,4 +1,4 @@
-"""Market Spread of 2926 symbols, as many as its procedure goes up to, as a load of the lab."""
+"""Market Spread of 2926 symbols, the upper end of its procedure, as a load of the lab."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ SYMBOLS = 2926
 
 
 def load(messages: int, seed: int) -> MarketSpreadLoad:
-    """As that of 350 symbols, with more of them."""
+    """The load of `market_spread`, with more symbols."""
     return MarketSpreadLoad(workload(messages, seed=SEED + seed, symbols=SYMBOLS))

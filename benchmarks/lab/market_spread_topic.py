@@ -1,4 +1,4 @@
-"""Market Spread as a load of a topic: the initial quotes first, then quotes and orders, each a record of its own."""
+"""Market Spread as a load of a topic: the initial quotes first, then quotes and orders, one per record."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from benchmarks.workload import SEED, Workload, wire_messages, workload
 from bettong.lab.load import PARTITION, VALUE, LoadPart
 
 SOURCE, SINK = "messages", "rejected"
-_LENGTH_BYTES = 4  # in front of a framed message; a record needs none
+_LENGTH_BYTES = 4  # the prefix of a framed message; a record has none
 
 
 class MarketTopicLoad:
-    """See `bettong.lab.load.LabLoad`. A symbol's records go into one partition, so that they have one order."""
+    """See `bettong.lab.load.LabLoad`. A symbol's records go to one partition, which keeps their order."""
 
     def __init__(self, load: Workload) -> None:
         self._load = load
@@ -27,19 +27,19 @@ class MarketTopicLoad:
         self._initial = len(records) - load.messages
 
     def first(self) -> Sequence[LoadPart]:
-        """A quote of each symbol."""
+        """The quotes before the clock starts: at least one of each symbol."""
         return [self._part(slice(0, self._initial))]
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
-        """All others, which need no rounds: a partition has one order."""
+        """All other records, in one round: partitions keep the order."""
         yield [self._part(slice(self._initial, None))]
 
     def result_bytes(self) -> Mapping[str, int]:
-        """Of the rejected orders."""
+        """The bytes of all rejected orders."""
         return {SINK: self._load.result_bytes}
 
     def wrong(self, results: Mapping[str, bytes]) -> str:
-        """Against what a plain loop rejects."""
+        """Compares them with the orders that a plain loop rejects."""
         return wrong_symbols(self._load, results[SINK])
 
     def _part(self, some: slice) -> LoadPart:
@@ -47,5 +47,5 @@ class MarketTopicLoad:
 
 
 def load(messages: int, seed: int) -> MarketTopicLoad:
-    """The same messages as those by clients."""
+    """The messages of `market_spread`, as records."""
     return MarketTopicLoad(workload(messages, seed=SEED + seed))

@@ -1,4 +1,4 @@
-"""Numbers of a million keys, of which one in a thousand has a result."""
+"""Numbers of a million keys; one in a thousand has a result."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from benchmarks.lab.keyed_numbers import NumberLoad
 
 
 def load(messages: int, seed: int) -> NumberLoad:
-    """The numbers with their results."""
+    """The numbers, with their expected results."""
     return NumberLoad(messages, seed, keys=1_000_000, every=1000)

@@ -1,4 +1,4 @@
-"""Numbers of 350 keys, of which one in ten has a result: each partition has some all the time."""
+"""Numbers of 350 keys; one in ten has a result, so that each partition has results all the time."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from benchmarks.lab.keyed_numbers import NumberLoad
 
 
 def load(messages: int, seed: int) -> NumberLoad:
-    """The numbers with their results."""
+    """The numbers, with their expected results."""
     return NumberLoad(messages, seed, keys=350, every=10)

@@ -1,6 +1,6 @@
-"""A stateful word count, from topic to topic: for each word how often it has come so far.
+"""A stateful word count, from topic to topic: for each word, how often it has occurred so far.
 
-The workload by which Spark's makers measure its real-time mode. A record is a word; a result is the word and its count.
+Spark's makers measure its real-time mode with this workload. A record is a word; a result is the word and its count.
 """
 
 from dataclasses import dataclass
@@ -10,39 +10,39 @@ import bettong
 
 @dataclass(slots=True)
 class Word:
-    """One that came."""
+    """A word of the stream."""
 
     word: str
 
 
 @dataclass(slots=True)
 class Count:
-    """So often until now."""
+    """How often a word has occurred."""
 
     count: int = 0
 
 
 @dataclass(slots=True)
 class CountedWord:
-    """A word, which has come so often."""
+    """A word, and how often it has occurred."""
 
     word: str
     count: int
 
 
 def read(value: bytes) -> Word:
-    """A record's value."""
+    """Decodes a record's value."""
     return Word(value.decode())
 
 
 def count(word: Word, state: Count) -> CountedWord:
-    """Once more."""
+    """Counts a word."""
     state.count += 1
     return CountedWord(word.word, state.count)
 
 
 def write(counted: CountedWord) -> bytes:
-    """As text."""
+    """Encodes a result as text."""
     return f"{counted.word} {counted.count}\n".encode()
 
 

@@ -1,4 +1,4 @@
-"""Words as a load of the lab: each of 50,000 once, then more of them drawn at random, and the count of each."""
+"""Words as a load of the lab: each of 50,000 once, then random ones, and the expected count of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS = 50_000
 
 
 class WordLoad:
-    """See `bettong.lab.load.TopicLoad`. Each word has its partition, so that its records have one order."""
+    """See `bettong.lab.load.TopicLoad`. Each word has one partition, which keeps the order of its records."""
 
     def __init__(self, messages: int, seed: int) -> None:
         self._drawn = np.random.default_rng(seed).integers(WORDS, size=messages)
@@ -23,19 +23,19 @@ class WordLoad:
             self._messages[f"word-{word} {counts[word]}\n".encode()] = number
 
     def first(self) -> Sequence[LoadPart]:
-        """Every word, so that there is a state of each."""
+        """Every word once, which creates its state."""
         return [_part(np.arange(WORDS))]
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
-        """Words at random."""
+        """Random words, in one round."""
         yield [_part(self._drawn)]
 
     def result_bytes(self) -> Mapping[str, int]:
-        """A count for each."""
+        """The bytes of one count per word sent."""
         return {SINK: sum(map(len, self._messages))}
 
     def wrong(self, results: Mapping[str, SinkResults]) -> str:
-        """Each count of each word must be there once."""
+        """Checks that each count of each word arrived once."""
         found = results[SINK].each
         lost, strange = self._messages.keys() - set(found), set(found) - self._messages.keys()
         doubled = len(found) - len(set(found))
@@ -44,12 +44,12 @@ class WordLoad:
         return f"{len(lost)} counts lost, {doubled} doubled, {len(strange)} never expected"
 
     def message_of(self, result: bytes) -> int:
-        """By word and count."""
+        """The message that a word's count belongs to."""
         return self._messages[result]
 
 
 def load(messages: int, seed: int) -> WordLoad:
-    """The words with their counts."""
+    """The words, with their expected counts."""
     return WordLoad(messages, seed)
 
 

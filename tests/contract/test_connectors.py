@@ -156,7 +156,7 @@ class PartitionedSystem:
 
 
 class RedisSystem:
-    """The newest results in Redis, written by a single receiver (services/receiver/README.md)."""
+    """The newest results in Redis. Of two connectors each result counts once: see `test_redis_connector`."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 import pytest
+from redis import Redis
 
 from bettong.edges.kafka_log import Record
 from bettong.edges.redis_store import RedisSink, RedisStore
@@ -12,6 +13,7 @@ from bettong.errors import StoreUnavailableError
 from bettong.local.redis_server import RedisServer
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.delivery.batcher import SinkBatcher
+from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.progress import SinkPartition
 from tests.samples.result_frames import rows
@@ -37,14 +39,25 @@ class Faulty(RedisSink):
         self._error, self._at, self._behind = error, at, behind
 
     def deliver(
-        self, sink: str, partition: int, *, messages: Sequence[bytes], position: bytes, results_max: int
-    ) -> None:
+        self,
+        sink: str,
+        partition: int,
+        *,
+        messages: Sequence[bytes],
+        position: bytes,
+        before: bytes | None = None,
+        results_max: int,
+    ) -> bool:
         self.calls += 1
         fails = self.calls - 1 == self._at
-        if not fails or self._behind:
-            super().deliver(sink, partition, messages=messages, position=position, results_max=results_max)
+        if fails and not self._behind:
+            raise self._error
+        done = super().deliver(
+            sink, partition, messages=messages, position=position, before=before, results_max=results_max
+        )
         if fails:
             raise self._error
+        return done
 
 
 @pytest.fixture
@@ -128,3 +141,49 @@ def test_only_the_newest_results_wait_in_memory_while_redis_is_unavailable(store
         away.set()
         one.finish()
     assert RedisSink(store).results("raw", newest=100)[-2:] == [b"0.99.0", b"0.99.1"]
+
+
+def test_what_a_redis_that_came_back_older_lacks_is_delivered_again(
+    redis_server: RedisServer, store: RedisStore
+) -> None:
+    """As after a failover to a replica that lacks the last second."""
+    with closing(connector(store)) as one, Redis.from_url(redis_server.url) as client:
+        batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
+        one.deliver(batcher.fold([record(0, 0)]))
+        one.finish()
+        keys = [store.key("results", "raw"), store.key("positions", "raw")]
+        earlier = {key: client.dump(key) for key in keys}
+        one.deliver(batcher.fold([record(0, 1)]))
+        one.finish()
+        for key, data in earlier.items():
+            client.restore(key, 0, data, replace=True)
+        one.deliver(batcher.fold([record(0, 2)]))
+        with pytest.raises(ConnectorUnavailableError, match="came back as it was earlier"):
+            one.finish()
+    with closing(connector(store)) as one:
+        batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
+        one.deliver(batcher.fold([record(0, offset) for offset in range(3)]))
+        one.finish()
+    newest = [b"0.0.0", b"0.0.1", b"0.1.0", b"0.1.1", b"0.2.0", b"0.2.1"][-NEWEST:]
+    assert RedisSink(store).results("raw", newest=100) == newest
+
+
+def test_of_two_connectors_at_a_time_each_result_counts_once(store: RedisStore) -> None:
+    with closing(connector(store)) as one, closing(connector(store)) as other:
+        both = [
+            (each, SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=each.open(BEGINNINGS)))
+            for each in (one, other)
+        ]
+        for offset in range(2):
+            for each, batcher in both:
+                each.deliver(batcher.fold([record(0, offset)]))
+                each.finish()
+        assert RedisSink(store).results("raw", newest=100) == [b"0.0.0", b"0.0.1", b"0.1.0", b"0.1.1"]
+        each, batcher = both[0]
+        each.deliver(batcher.fold([record(0, 2), record(0, 3)]))
+        each.finish()
+        each, batcher = both[1]
+        each.deliver(batcher.fold([record(0, 2)]))
+        with pytest.raises(ConnectorUnavailableError, match="another receiver delivers, too"):
+            each.finish()
+    assert RedisSink(store).results("raw", newest=100)[-2:] == [b"0.3.0", b"0.3.1"]

@@ -39,7 +39,7 @@ def sender(
 
 
 def orders_in(kafka: KafkaBroker, sender: SenderProcess, stream: str, source: str = "orders") -> list[Order]:
-    """A stream's orders that consumers take, by number."""
+    """The orders of a stream that consumers accept, by number."""
     topic = stage_topic(sender.name, source)
     found: list[Order] = [
         order
@@ -52,7 +52,7 @@ def orders_in(kafka: KafkaBroker, sender: SenderProcess, stream: str, source: st
 
 
 def marks(kafka: KafkaBroker, sender: SenderProcess, stream: str) -> list[tuple[FrameKind, int]]:
-    """What a stream's sessions left in the log beside its messages."""
+    """The records of a stream in the log other than its messages."""
     found = frames_in(kafka.bootstrap, stage_topic(sender.name, "orders")).values()
     return [
         (frame.kind, frame.previous)
@@ -120,7 +120,7 @@ def test_frames_may_be_numbered_and_dated_by_the_client(
     with Sender(sender.address, "orders", "dated", time_ns=lambda: 77) as ours:
         assert ours.send_messages(orders([1]), sequence=10, sent_ns=5) == 10
         assert ours.send_messages(orders([1])) == 11
-        with pytest.raises(RefusedError, match="the last one was 11; number upwards"):
+        with pytest.raises(RefusedError, match="the last one was 11; send a higher sequence"):
             ours.send_messages(orders([1]), sequence=11)
     topic = stage_topic(sender.name, "orders")
     frames = [
@@ -252,7 +252,7 @@ def test_a_sender_killed_in_the_middle_and_started_again_loses_and_repeats_nothi
 def test_orders_sent_one_at_a_time_share_frames_and_a_killed_sender_loses_and_repeats_none(
     sender: SenderProcess, own_broker: KafkaBroker
 ) -> None:
-    """Those of a stream without a name; some are in flight when it dies, some wait to be joined."""
+    """Of a stream without a name; some are in flight when the sender dies, some wait to be joined."""
     with Sender(sender.address, "orders", reconnect_s=120.0) as ours:
         for number in range(2000):
             ours.send_messages(orders([number]))
@@ -289,7 +289,7 @@ def test_without_credits_a_send_gives_up_in_time_and_goes_on_when_there_are_some
     assert orders_in(own_broker, sender, "patient") == orders([0, 1, 2, 3, 4, 99])
 
 
-def test_where_nobody_listens_a_sender_gives_up_in_time() -> None:
+def test_a_client_without_a_sender_gives_up_in_time() -> None:
     with pytest.raises(ClientError, match=r"127\.0\.0\.1:1, source 'orders': UNAVAILABLE.*tried for 1 s"):
         Sender("127.0.0.1:1", "orders", reconnect_s=1.0)
 

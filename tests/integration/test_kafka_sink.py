@@ -181,6 +181,36 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        (
+            {"cleanup.policy": "delete", "retention.ms": "604800000"},
+            "cleanup.policy=delete, retention.ms=604800000",
+        ),
+        ({"cleanup.policy": "compact,delete", "retention.bytes": "1000000"}, "retention.bytes=1000000"),
+        ({"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}, ""),
+        ({"cleanup.policy": "compact", "retention.ms": "604800000"}, ""),
+    ],
+)
+def test_a_topic_of_positions_from_which_kafka_would_delete_some_is_refused(
+    kafka: KafkaBroker, name: str, settings: dict[str, str], refused: str
+) -> None:
+    """As one that was made by hand: a partition that rests for a week would have all of its results appended again."""
+    created(kafka.bootstrap, name)
+    with closing(KafkaAdminClient(bootstrap_servers=kafka.bootstrap)) as admin:
+        wanted = {"num_partitions": 1, "replication_factor": 1, "configs": settings}
+        admin.create_topics({f"{name}.positions": wanted})
+    with closing(topic(kafka.bootstrap, name)) as one:
+        if refused:
+            with pytest.raises(
+                LogError, match=f"positions \\(.*{refused}\\).*set its cleanup.policy to compact"
+            ):
+                one.open()
+        else:
+            assert one.open() == {}
+
+
 def test_one_transaction_after_the_other_waits_for_no_pause(kafka: KafkaBroker, name: str) -> None:
     """The broker still ends the one before when the next begins, and says that it be asked again: kafka-python does so
     100 ms later.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -140,6 +141,28 @@ def _disturbed(chance: random.Random, partition: int, last: dict[int, int]) -> l
             values.append(raw(partition, old, old - 1))
         values.append(raw(partition, number, number - 1))
     return values
+
+
+def test_what_a_redis_that_came_back_older_lacks_is_delivered_again_and_files_stay_whole(
+    receiver: ReceiverProcess, feed: Feed, store: Store, name: str, redis_server: RedisServer
+) -> None:
+    """As after a failover to a replica that lacks the last second. Nobody starts the receiver again."""
+    receiver.start()
+    feed.append("raw", 0, [raw(0, 1, 0)])
+    eventually(lambda: len(store.results("raw")) == 2)
+    keys = [f"bettong:{name}:results:raw", f"bettong:{name}:positions:raw"]
+    with Redis.from_url(redis_server.url) as client, client.pipeline(transaction=True) as together:
+        earlier = {key: client.dump(key) for key in keys}
+        feed.append("raw", 0, [raw(0, 2, 1)])
+        eventually(lambda: len(store.results("raw")) == 4)
+        for key, data in earlier.items():
+            together.restore(key, 0, data, replace=True)
+        together.execute()
+    assert b"".join(store.results("raw")) == expected(0, 1)
+    feed.append("raw", 0, [raw(0, 3, 2)])
+    eventually(lambda: b"".join(store.results("raw")) == expected(0, 3), what="Redis has all of them")
+    eventually(lambda: receiver.content("raw", 0) == expected(0, 3))
+    eventually(lambda: store.metrics().get("state") == "running")
 
 
 def test_sigterm_saves_what_was_delivered_and_ends_well(

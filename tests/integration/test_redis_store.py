@@ -147,13 +147,24 @@ def test_a_delivery_tried_again_changes_nothing(store: RedisStore) -> None:
     assert sink.results("alerts", newest=10) == [b"a", b"b"]
 
 
+def test_a_delivery_that_does_not_follow_the_stored_position_changes_nothing(store: RedisStore) -> None:
+    sink = RedisSink(store)
+    assert sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
+    assert not sink.deliver("alerts", 0, messages=[b"x"], position=b"two", results_max=10)
+    assert not sink.deliver("alerts", 0, messages=[b"x"], position=b"three", before=b"two", results_max=10)
+    assert (sink.position("alerts", 0), sink.results("alerts", newest=10)) == (b"one", [b"a"])
+    assert sink.deliver("alerts", 1, messages=[b"b"], position=b"two", before=b"one", results_max=10), (
+        "none stored"
+    )
+
+
 def test_many_results_at_once_and_none_at_all(store: RedisStore) -> None:
     sink = RedisSink(store)
     many = [b"%d" % number for number in range(25_001)]
     sink.deliver("alerts", 0, messages=many, position=b"one", results_max=20_000)
     assert sink.results("alerts", newest=50_000) == many[-20_000:]
-    sink.deliver("alerts", 0, messages=[], position=b"two", results_max=20_000)
-    sink.deliver("alerts", 0, messages=[b"unseen"], position=b"three", results_max=0)
+    sink.deliver("alerts", 0, messages=[], position=b"two", before=b"one", results_max=20_000)
+    sink.store_position("alerts", 0, b"three")
     assert sink.position("alerts", 0) == b"three"
     assert sink.results("alerts", newest=1) == many[-1:]
 
@@ -166,7 +177,7 @@ def test_a_delivery_that_fails_leaves_neither_results_nor_position(
     client.delete(f"bettong:{application}:results:alerts")
     client.set(f"bettong:{application}:results:alerts", b"of somebody else")
     with pytest.raises(StoreError, match=r"alerts/0.*begin with bettong"):
-        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
+        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", before=b"one", results_max=10)
     assert sink.position("alerts", 0) == b"one"
 
 
@@ -177,7 +188,9 @@ def test_a_snapshot_larger_than_redis_takes_is_refused_at_once(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bettong.edges.redis_store.connection.VALUE_BYTES_MAX", 1000)
-    with pytest.raises(StoreError, match="check/0 at 7: 1001 bytes, Redis takes at most 1000"):
+    with pytest.raises(
+        StoreError, match=r"check/0 at 7: 1001 bytes, Redis takes at most 1000; keep .* elsewhere"
+    ):
         RedisSnapshots(store).save(CHECK, WHOLE, bytes(1001))
 
 
@@ -286,7 +299,7 @@ def test_a_short_absence_is_not_noticed(own_server: RedisServer) -> None:
         sink = RedisSink(store)
         sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
         client.client_kill_filter(_type="normal", skipme=True)
-        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
+        sink.deliver("alerts", 0, messages=[b"b"], position=b"two", before=b"one", results_max=10)
         assert sink.results("alerts", newest=10) == [b"a", b"b"]
 
 
@@ -313,6 +326,24 @@ def test_a_full_server_says_so(own_server: RedisServer) -> None:
         with pytest.raises(StoreError, match=r"check/0 at 7.*is full; raise its maxmemory"):
             RedisSnapshots(store).save(CHECK, WHOLE, b"state")
         with pytest.raises(StoreError, match="is full"):
-            RedisSink(store).deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
+            RedisSink(store).deliver(
+                "alerts", 0, messages=[b"b"], position=b"two", before=b"one", results_max=10
+            )
         assert RedisSink(store).position("alerts", 0) == b"one"
         assert RedisSink(store).results("alerts", newest=10) == [b"a"]
+
+
+def test_a_server_that_deletes_data_when_it_is_full_is_known_by_its_policy(own_server: RedisServer) -> None:
+    with RedisStore(own_server.url, "app") as store, Redis.from_url(own_server.url) as client:
+        assert store.eviction() == ""
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        assert store.eviction() == "", "without a limit it is never full"
+        client.config_set("maxmemory", 1 << 30)
+        assert store.eviction() == "allkeys-lru"
+        client.acl_setuser(
+            "careful", enabled=True, nopass=True, keys=["*"], categories=["+@all", "-@dangerous"]
+        )
+        with RedisStore(own_server.url.replace("redis://", "redis://careful:any@"), "app") as careful:
+            assert careful.eviction() == "", "unknown"
+        client.config_set("maxmemory-policy", "noeviction")
+        assert store.eviction() == ""

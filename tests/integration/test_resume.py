@@ -58,7 +58,7 @@ def sender(
 
 
 def orders_by_partition(kafka: KafkaBroker, sender: SenderProcess, stream: str) -> dict[int, list[int]]:
-    """The numbers of a stream's orders that consumers take, in the order of each partition's log."""
+    """The numbers of the orders of a stream that consumers accept, in the order of each partition."""
     found = frames_in(kafka.bootstrap, stage_topic(sender.name, "orders"))
     schema = schema_of(Order)
     return {
@@ -159,7 +159,7 @@ def test_a_file_ends_its_stream_and_counts_once_however_often_it_is_sent(
         ending = Process(command).wait(120)
         assert ending is not None
         assert ending.status == 0, command.log.read_text()
-        # To every partition that it went to; the second time to the one that it opened, for nothing was new.
+        # END goes to every partition with its messages; the second time only to the opened one, as nothing was new.
         whole = PARTITIONS + number - 1
         eventually(lambda whole=whole: sum(map(len, ends().values())) == whole, seconds=60)  # type: ignore[misc]
         assert all(kept and all(kept) for kept in ends().values())
@@ -168,7 +168,7 @@ def test_a_file_ends_its_stream_and_counts_once_however_often_it_is_sent(
 
 
 @pytest.mark.timeout(300)
-def test_a_program_that_numbers_by_file_offset_goes_on_where_it_was_killed(
+def test_a_program_that_numbers_by_file_offset_resumes_where_it_was_killed(
     sender: SenderProcess, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     messages = orders(range(1500))
@@ -187,7 +187,7 @@ def test_a_program_that_numbers_by_file_offset_goes_on_where_it_was_killed(
 def test_several_files_are_sent_when_all_their_streams_are_open(
     sender: SenderProcess, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """Else the first one's event time would be far ahead when the second one begins, and all of that late."""
+    """Else the watermark of the first would be far ahead when the second begins, and all of the second late."""
     messages = orders(range(300))
     files = [
         argument
@@ -251,7 +251,7 @@ def test_a_file_cut_otherwise_or_another_one_is_refused_with_the_remedy(
         half.send_messages(orders(range(25, 50)), sequence=50)
     refused = send(path, 30)
     assert refused.startswith("1 ")
-    assert "fed before, up to message 50, and that is inside a frame now" in refused
+    assert "fed before, up to message 50, which is now inside a frame" in refused
     assert "resuming after 50 messages" in send(path, 25)
     refused = send(short, 25)
     assert refused.startswith("1 ")
@@ -266,7 +266,7 @@ def test_a_named_stream_replayed_from_the_start_sends_only_what_is_not_durable(s
         assert (again.acknowledged, again.sequence) == (50, 0)
         for number in range(1, 7):
             assert again.send_messages(orders([number]), sequence=10 * number) == 10 * number
-        with pytest.raises(RefusedError, match="the last one was 60; number upwards"):
+        with pytest.raises(RefusedError, match="the last one was 60; send a higher sequence"):
             again.send_messages(orders([1]), sequence=10)
         assert again.send_messages(orders([7])) == 61
         again.flush()

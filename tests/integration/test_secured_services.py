@@ -66,7 +66,7 @@ def strangers(known: Credentials) -> list[tuple[Credentials, type[ClientError], 
     wrong = Credentials(known.ca, known.certificate, known.key, token="wrong")  # noqa: S106 - of this test
     return [
         (Credentials(), ClientError, "if it speaks TLS, set BETTONG_CLIENT_CA"),
-        (Credentials(known.ca), ClientError, "if it wants a certificate, set BETTONG_CLIENT_CERTIFICATE"),
+        (Credentials(known.ca), ClientError, "if it requires a certificate, set BETTONG_CLIENT_CERTIFICATE"),
         (Credentials(known.certificate), RefusedError, "no authority of BETTONG_CLIENT_CA has signed"),
         (certified, RefusedError, "no token was sent"),
         (wrong, RefusedError, "this token is not known here"),

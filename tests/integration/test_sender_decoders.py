@@ -215,7 +215,7 @@ def test_a_decoder_that_takes_a_second_a_frame_holds_up_its_own_source_alone(
 @pytest.mark.parametrize(
     ("source", "end", "how"),
     [
-        ("decoded", "exit", "it ended without a word"),
+        ("decoded", "exit", "it left no crash report"),
         ("keyed", "segfault", "signal 11"),
         ("keyed", "backtrack", "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX"),
     ],

@@ -120,7 +120,7 @@ def test_messages_are_those_of_the_files(receiver: ReceiverProcess) -> None:
 
 
 @pytest.mark.parametrize("seen", [0, 1, 150, 299])
-def test_a_subscriber_resumes_exactly_behind_its_positions(receiver: ReceiverProcess, seen: int) -> None:
+def test_a_subscriber_resumes_exactly_after_its_positions(receiver: ReceiverProcess, seen: int) -> None:
     with subscriber(receiver) as one:
         before = take(one, seen)
         saved = [position.SerializeToString() for position in one.positions]
@@ -253,7 +253,7 @@ def test_an_unknown_sink_is_refused_for_good(receiver: ReceiverProcess) -> None:
         next(one)
 
 
-def test_a_receiver_that_is_not_there_is_given_up_when_patience_ends() -> None:
+def test_a_receiver_that_cannot_be_reached_is_given_up_after_reconnect_s() -> None:
     with (
         closed_port() as port,
         Subscriber(f"127.0.0.1:{port}", "raw", reconnect_s=0.5) as one,

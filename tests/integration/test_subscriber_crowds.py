@@ -164,5 +164,5 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
         # The request of a call without a token is not read: one flow-control window each.
         assert sent < CONNECTIONS * CALLS * TURNS * 2 * 65_536, reported
     else:
-        # All of them stay open that are not closed: sent would be held.
+        # Calls that are not closed stay open: what they sent would be held.
         assert sent > 1.5 * (REQUESTS_BYTES_MAX + OVERSHOOT_BYTES), reported

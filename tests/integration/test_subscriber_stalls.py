@@ -98,13 +98,13 @@ def status_of(call: Any) -> tuple[grpc.StatusCode, str, int]:
     raise AssertionError("the call ended well")
 
 
-def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
+def test_many_subscribers_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
     receiver: ReceiverProcess, stalled: Callable[[], Any]
 ) -> None:
     before = peak = resident_bytes(receiver)
 
     def admitted() -> Any:
-        """One that was let in; None while all that came have yet to stand still: then there is no place for more."""
+        """A stalled subscriber that was admitted; None while the earlier ones still hold all bytes for subscribers."""
         nonlocal peak
         peak = max(peak, resident_bytes(receiver))
         call = stalled()
@@ -143,7 +143,7 @@ def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
     assert took_s < 20, f"{took_s:.1f} s"
 
 
-def test_one_that_reads_again_learns_how_far_it_was_sent_and_goes_on_from_there(
+def test_a_subscriber_that_reads_again_learns_what_it_was_sent_and_resumes_from_there(
     receiver: ReceiverProcess, stalled: Callable[[], Any]
 ) -> None:
     call = stalled()
@@ -160,7 +160,7 @@ def test_one_that_reads_again_learns_how_far_it_was_sent_and_goes_on_from_there(
         assert next(results).position.offset == offset + 1
 
 
-def test_one_that_never_reads_loses_its_connection(
+def test_a_subscriber_that_never_reads_loses_its_connection(
     receiver: ReceiverProcess, stalled: Callable[[], Any], store: Store
 ) -> None:
     call = stalled()

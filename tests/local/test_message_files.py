@@ -191,7 +191,7 @@ def test_empty_files_have_no_frames(tmp_path: Path) -> None:
         assert not list(portions(path, kind, wanted()))
 
 
-def test_endings_tell_the_format() -> None:
+def test_the_end_of_a_file_name_determines_the_format() -> None:
     names = {"a.msg": Format.BINARY, "a.TXT": Format.LINES, "a.ndjson": Format.JSON, "a.csv": Format.CSV}
     assert {name: format_of(Path(name)) for name in names} == names
     with pytest.raises(BettongError, match="give --format"):
@@ -228,7 +228,7 @@ def test_a_number_is_no_text_of_a_fixed_width_either(value: object, tmp_path: Pa
 
 @dataclass
 class Values:
-    """Fields whose kinds the sender tells."""
+    """Fields whose kinds the Welcome names."""
 
     whole: bettong.u64
     ratio: float

@@ -112,10 +112,10 @@ def test_a_value_that_arrow_refuses_in_parquet_is_named_by_row_and_column(tmp_pa
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_frames_are_cut_alike_whether_refused_rows_are_skipped_or_end_the_file(
+def test_frames_have_the_same_bounds_whether_refused_rows_are_skipped_or_end_the_file(
     seed: int, tmp_path: Path
 ) -> None:
-    """So a file that was refused goes on where it ended."""
+    """So a file that was refused resumes where it ended."""
     chance = random.Random(seed)
     path = tmp_path / "trades.csv"
     bad = chance.randrange(20, 60)
@@ -167,7 +167,12 @@ def test_cells_with_quotes_and_line_ends_are_those_that_were_written(seed: int, 
     ],
 )
 @pytest.mark.parametrize("is_piped", [False, True])
-def test_a_row_that_is_no_row_is_named(row: bytes, reason: str, is_piped: bool, tmp_path: Path) -> None:  # noqa: FBT001 - the case
+def test_a_row_that_cannot_be_parsed_is_named(
+    row: bytes,
+    reason: str,
+    is_piped: bool,  # noqa: FBT001 - the case
+    tmp_path: Path,
+) -> None:
     data = HEADER.encode() + row
     (path := tmp_path / "trades.csv").write_bytes(data)
     with pytest.raises(SchemaError, match=reason):
@@ -184,7 +189,7 @@ def test_a_row_that_is_no_row_is_named(row: bytes, reason: str, is_piped: bool, 
         (b"x" * 200_000, "longer than 160,000 bytes; is it CSV"),
     ],
 )
-def test_a_header_that_is_none_is_refused_however_rows_are(
+def test_an_invalid_header_is_refused_even_if_rows_are_skipped(
     content: bytes, reason: str, tmp_path: Path
 ) -> None:
     (path := tmp_path / "trades.csv").write_bytes(content)
@@ -194,7 +199,7 @@ def test_a_header_that_is_none_is_refused_however_rows_are(
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", [Format.BINARY, Format.LINES, Format.JSON, Format.CSV])
-def test_a_pipe_gives_the_frames_of_the_file_however_it_flows(
+def test_a_pipe_yields_the_frames_of_the_file_however_its_bytes_arrive(
     kind: Format, seed: int, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)
@@ -230,7 +235,7 @@ def test_a_pipe_gives_the_frames_of_the_file_however_it_flows(
         (Format.CSV, HEADER.encode() + b"1,1,,a\n2,", "standard input, row 2: 2 cells, expected 4"),
     ],
 )
-def test_a_pipe_that_ends_inside_a_message_is_told(kind: Format, data: bytes, reason: str) -> None:
+def test_a_pipe_that_ends_inside_a_message_is_reported(kind: Format, data: bytes, reason: str) -> None:
     with pytest.raises(SchemaError, match=reason):
         list(portions(piped(data, 1), kind, wanted(takes_rows=True)))
 
@@ -240,8 +245,8 @@ def test_parquet_is_not_read_from_a_pipe() -> None:
         list(portions(piped(b"", 1), Format.PARQUET, wanted()))
 
 
-def test_an_input_that_never_rests_is_left_when_somebody_says_so() -> None:
-    """Of blank lines, say, which are nothing to send: nobody else would look whether to stop."""
+def test_reading_an_input_that_never_pauses_ends_when_it_is_stopped() -> None:
+    """As of blank lines, of which nothing is sent: no other code would check whether to stop."""
     reading, writing = os.pipe()
     with io.FileIO(reading) as descriptor, io.FileIO(writing, "wb") as writer:
         writer.write(b"\n" * 10)
@@ -252,7 +257,7 @@ def test_an_input_that_never_rests_is_left_when_somebody_says_so() -> None:
             source.read(4)
 
 
-def test_a_pipe_that_is_silent_is_left_when_somebody_says_so() -> None:
+def test_reading_a_silent_pipe_ends_when_it_is_stopped() -> None:
     reading, writing = os.pipe()
     with io.FileIO(reading) as descriptor, io.FileIO(writing, "wb") as writer:
         source = InterruptibleInput(descriptor)

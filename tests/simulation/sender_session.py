@@ -58,7 +58,7 @@ class SimulatedSession:
         log.extend([append])
         self.session.answered(append.numbered_in, len(log.frames[where]) - 1, opens=append.opens)
         if not self.failed and not append.opens:
-            self.progress.note(append.partition, entry.watermark_ns)
+            self.progress.note_watermark(append.partition, entry.watermark_ns)
 
     def arrive_all(self, log: MemoryLog) -> None:
         for where, waiting in self.in_flight.items():

@@ -1,4 +1,4 @@
-"""Sessions that break at bad moments, by a real server that plays a sender as each test says."""
+"""Sessions that break at bad moments: a real server plays the sender by each test's script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from bettong.client import courier as courier_module
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
-from bettong.client.joining import IN_FLIGHT
+from bettong.client.joining import IN_FLIGHT_MAX
 from bettong.errors import ClientError, RefusedError
 from bettong.v1.ingest_pb2 import (
     Hello,
@@ -47,7 +47,7 @@ WELCOME = welcome(SCHEMA)
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session has as long to begin as there is to connect again."""
+    """A session may take no longer to begin than a client tries to connect."""
     monkeypatch.setattr(courier_module, "_SESSION_S_MIN", 0.0)
 
 
@@ -80,7 +80,7 @@ class ScriptedSender(IngestServiceServicer):
 
 @contextmanager
 def fed_by(sender: ScriptedSender, **hello: Any) -> Iterator[Courier]:
-    """A courier that is connected to it, or tries."""
+    """A courier that connects to the sender."""
     with serving(partial(add_IngestServiceServicer_to_server, sender)) as address:
         courier = Courier(
             address,
@@ -122,7 +122,7 @@ def served(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse
 
 
 def cut_after(frames: int) -> Session:
-    """A session that breaks behind so many receipts."""
+    """A session that breaks after so many receipts."""
 
     def session(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
         next(requests)
@@ -138,7 +138,7 @@ def cut_after(frames: int) -> Session:
 def test_a_long_session_in_which_nothing_was_sent_is_opened_again_when_it_breaks(
     code: grpc.StatusCode,
 ) -> None:
-    """Such as by a proxy that ends what is silent."""
+    """As when a proxy closes idle connections."""
     lasts = threading.Event()
 
     def quiet(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
@@ -173,20 +173,22 @@ def test_a_sender_that_gives_no_welcome_is_given_up_in_time() -> None:
     """Its connection lives, and a function of the source hangs."""
     ends = threading.Event()
 
-    def mute(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
+    def hanging(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
         next(requests)
         ends.wait(30)
         yield WELCOME
 
     begun_s = time.monotonic()
-    with fed_by(ScriptedSender(mute)) as courier:
+    with fed_by(ScriptedSender(hanging)) as courier:
         with pytest.raises(ClientError, match="no Welcome; does a function of the source hang, or Kafka"):
             courier.welcome()
         ends.set()
     assert time.monotonic() - begun_s < 20
 
 
-def test_who_tries_once_gives_a_sender_time_for_its_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_tries_once_gives_a_sender_time_for_its_welcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(courier_module, "_SESSION_S_MIN", 10.0)
 
     def slow(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
@@ -211,7 +213,7 @@ def test_a_server_that_ends_sessions_before_they_begin_is_given_up() -> None:
         courier.welcome()
 
 
-def test_who_has_all_receipts_ends_well_though_the_sender_is_gone() -> None:
+def test_a_client_with_all_receipts_ends_well_though_the_sender_is_gone() -> None:
     """The program would send again what is durable, under another name."""
     with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))) as courier:
         courier.welcome()
@@ -225,7 +227,7 @@ def test_who_has_all_receipts_ends_well_though_the_sender_is_gone() -> None:
         courier.finish(1)
 
 
-def test_who_has_all_receipts_hears_that_the_stream_was_refused_since() -> None:
+def test_a_client_with_all_receipts_hears_that_the_stream_was_refused_since() -> None:
     with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.PERMISSION_DENIED))) as courier:
         courier.welcome()
         courier.put(frame(1), 1, 10)
@@ -236,7 +238,7 @@ def test_who_has_all_receipts_hears_that_the_stream_was_refused_since() -> None:
 
 @pytest.mark.parametrize("kind", ["ephemeral", "finite"])
 def test_a_stream_that_ends_while_its_sender_is_away_is_ended_when_that_is_back(kind: str) -> None:
-    """Event time would wait for it."""
+    """Watermarks would wait for it."""
     is_ended = threading.Event()
 
     def ending(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
@@ -263,21 +265,21 @@ def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away() -> No
         assert time.monotonic() - begun_s < 3
 
 
-def test_what_is_joined_is_of_the_schema_that_it_was_made_by_though_the_sender_has_another_now() -> None:
-    """Only the sender can say that it does not take it any more."""
+def test_joined_frames_keep_the_schema_they_were_made_by_though_the_sender_has_another_now() -> None:
+    """Only the sender can say that it no longer takes that."""
     taken: list[IngestFrame] = []
 
     def silent(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
         next(requests)
-        yield welcome(SCHEMA, credits_=IN_FLIGHT + 1)
-        for _ in range(IN_FLIGHT):
+        yield welcome(SCHEMA, credits_=IN_FLIGHT_MAX + 1)
+        for _ in range(IN_FLIGHT_MAX):
             next(requests)
         is_filled.wait(10)
         context.abort(grpc.StatusCode.UNAVAILABLE, "it stops")
 
     def changed(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
         next(requests)
-        yield welcome(pa.schema([*SCHEMA, pa.field("more", pa.string())]), credits_=IN_FLIGHT + 1)
+        yield welcome(pa.schema([*SCHEMA, pa.field("more", pa.string())]), credits_=IN_FLIGHT_MAX + 1)
         for each in requests:
             taken.append(each.frame)
             yield IngestResponse(receipt=Receipt(acknowledged=each.frame.sequence, credits=1))
@@ -285,11 +287,11 @@ def test_what_is_joined_is_of_the_schema_that_it_was_made_by_though_the_sender_h
     is_filled = threading.Event()
     with fed_by(ScriptedSender(silent, changed), ephemeral=True) as courier:
         courier.welcome()
-        for number in range(1, IN_FLIGHT + 3):
+        for number in range(1, IN_FLIGHT_MAX + 3):
             columns = pa.record_batch([pa.array([number])], schema=SCHEMA).serialize().to_pybytes()
             made = IngestRequest(frame=IngestFrame(sequence=number, columns=columns, schema=7))
             courier.put(made, 1, 10)
-            eventually(partial(is_in_flight, courier, min(number, IN_FLIGHT)), what="it goes at once")
+            eventually(partial(is_in_flight, courier, min(number, IN_FLIGHT_MAX)), what="it goes at once")
         is_filled.set()
         courier.flush(10)
-    assert [each.sequence for each in taken] == [*range(1, IN_FLIGHT + 1), IN_FLIGHT + 2]
+    assert [each.sequence for each in taken] == [*range(1, IN_FLIGHT_MAX + 1), IN_FLIGHT_MAX + 2]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, Precision, Width
-from bettong.client.joining import IN_FLIGHT, REST_S, Joining, joined
+from bettong.client.joining import FRAME_GAP_S, IN_FLIGHT_MAX, Joining, joined
 from bettong.client.outbox import Outbox
 from bettong.ingest.session import Session, SourceRoute
 from bettong.v1.frame_pb2 import Rows
@@ -48,7 +48,7 @@ def outbox(welcome: Welcome = WELCOME, credits_: int = 32) -> Outbox:
 
 
 def sent(box: Outbox, now_s: float = math.inf) -> list[IngestFrame]:
-    """What goes, by default after any rest."""
+    """The frames that are sent now; by default after any wait."""
     found = []
     while (each := box.next(now_s)) is not None:
         found.append(each.frame)
@@ -56,33 +56,33 @@ def sent(box: Outbox, now_s: float = math.inf) -> list[IngestFrame]:
 
 
 def filled(box: Outbox) -> int:
-    """As many in flight as a small frame waits for; the number of the next one."""
-    for number in range(1, IN_FLIGHT + 1):
+    """Sends as many frames as make a small one wait; returns the next number."""
+    for number in range(1, IN_FLIGHT_MAX + 1):
         box.put(rows(number, b"x"), 1)
         assert [frame.sequence for frame in sent(box)] == [number]
-    return IN_FLIGHT + 1
+    return IN_FLIGHT_MAX + 1
 
 
 @pytest.mark.parametrize(
     "request_of", [lambda number: rows(number, b"%d" % number), lambda number: columns(number, number)]
 )
-def test_a_small_frame_goes_at_once_while_few_are_in_flight_and_then_takes_what_comes_behind_it(
+def test_a_small_frame_is_sent_at_once_while_few_are_in_flight_and_then_later_ones_are_joined_to_it(
     request_of: Callable[[int], IngestRequest],
 ) -> None:
     box = outbox()
     first = []
-    for number in range(1, IN_FLIGHT + 1):
+    for number in range(1, IN_FLIGHT_MAX + 1):
         assert box.put(request_of(number), 1)
         first += sent(box)
-    assert [frame.sequence for frame in first] == list(range(1, IN_FLIGHT + 1))
-    for number in range(IN_FLIGHT + 1, IN_FLIGHT + 4):
+    assert [frame.sequence for frame in first] == list(range(1, IN_FLIGHT_MAX + 1))
+    for number in range(IN_FLIGHT_MAX + 1, IN_FLIGHT_MAX + 4):
         assert box.put(request_of(number), 1)
         assert sent(box) == []
     box.received(Receipt(acknowledged=1, credits=1))
-    assert [frame.sequence for frame in sent(box)] == [IN_FLIGHT + 3]
+    assert [frame.sequence for frame in sent(box)] == [IN_FLIGHT_MAX + 3]
 
 
-def test_a_small_frame_rests_behind_another_and_what_comes_meanwhile_is_joined_to_it() -> None:
+def test_a_small_frame_waits_after_another_and_those_that_come_meanwhile_are_joined_to_it() -> None:
     box = outbox()
     assert box.wait_s(7.0) is None
     box.put(rows(1, b"a"), 1)
@@ -90,15 +90,15 @@ def test_a_small_frame_rests_behind_another_and_what_comes_meanwhile_is_joined_t
     assert [frame.sequence for frame in sent(box, 7.0)] == [1]
     for number in (2, 3):
         box.put(rows(number, b"b"), 1)
-    assert box.wait_s(7.0) == pytest.approx(REST_S)
-    assert sent(box, 7.0 + REST_S / 2) == []
-    (joined_frame,) = sent(box, 7.0 + 2 * REST_S)
+    assert box.wait_s(7.0) == pytest.approx(FRAME_GAP_S)
+    assert sent(box, 7.0 + FRAME_GAP_S / 2) == []
+    (joined_frame,) = sent(box, 7.0 + 2 * FRAME_GAP_S)
     assert (joined_frame.sequence, list(joined_frame.rows.messages)) == (3, [b"b", b"b"])
     box.put(columns(4, *range(500)), 500)
-    assert box.wait_s(7.0 + 2 * REST_S) == 0.0, "a large one rests for nothing"
+    assert box.wait_s(7.0 + 2 * FRAME_GAP_S) == 0.0, "a large one does not wait"
 
 
-def test_what_was_sent_once_goes_again_without_a_rest() -> None:
+def test_frames_are_sent_again_without_a_wait() -> None:
     box = outbox()
     for number in (1, 2, 3):
         box.put(rows(number, b"a"), 1)
@@ -118,7 +118,7 @@ def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and
     assert of_columns.columns == columns(9, 1, 2, 3).frame.columns, "as if it had been sent at once"
 
 
-def test_a_frame_that_says_no_time_is_of_when_it_arrives_and_does_not_make_the_others_younger() -> None:
+def test_a_frame_without_a_time_is_as_old_as_its_arrival_and_does_not_make_the_others_younger() -> None:
     parts = [rows(3, b"a").frame, rows(4, b"b").frame, rows(5, b"c").frame]
     parts[2].sent_ns = 0
     assert joined(parts, SCHEMA).frame.sent_ns == 996
@@ -127,7 +127,7 @@ def test_a_frame_that_says_no_time_is_of_when_it_arrives_and_does_not_make_the_o
 
 @dataclass
 class Wide:
-    """A short row becomes as many bytes as there is room for."""
+    """Its row is short, but takes many bytes as columns."""
 
     text: Annotated[str, Width(4096)]
     amount: Annotated[Decimal, Precision(18, 4)]
@@ -154,7 +154,7 @@ def test_rows_that_a_sender_takes_one_by_one_it_takes_joined(frame_bytes_max: in
     assert sum(len(frame.rows.messages) for frame in found) > len(found) or frame_bytes_max == 16 * 1024
 
 
-def test_rows_are_not_joined_to_columns_nor_what_a_sender_does_not_take_in_one_frame() -> None:
+def test_rows_are_joined_neither_to_columns_nor_beyond_what_a_sender_takes_in_one_frame() -> None:
     box = outbox()
     number = filled(box)
     box.put(rows(number, b"x"), 1)
@@ -172,7 +172,7 @@ def test_rows_are_not_joined_to_columns_nor_what_a_sender_does_not_take_in_one_f
         for number in range(first, first + 3):
             small.put(rows(number, b"x"), 1)
         assert [len(frame.rows.messages) for frame in sent(small)] == [2], limits
-        small.received(Receipt(acknowledged=IN_FLIGHT, credits=IN_FLIGHT))
+        small.received(Receipt(acknowledged=IN_FLIGHT_MAX, credits=IN_FLIGHT_MAX))
         assert [len(frame.rows.messages) for frame in sent(small)] == [1], limits
 
 
@@ -184,11 +184,11 @@ def test_a_large_frame_waits_for_no_receipt() -> None:
     assert [frame.sequence for frame in sent(box)] == list(range(1, 20))
 
 
-def test_without_a_credit_what_can_be_joined_has_room_and_nothing_else() -> None:
+def test_without_a_credit_only_a_frame_that_can_be_joined_has_room() -> None:
     box = outbox(credits_=1)
     assert box.put(rows(1, b"a"), 1)
     assert [frame.sequence for frame in sent(box)] == [1]
-    assert not box.put(rows(2, b"b"), 1), "what is in flight takes nothing"
+    assert not box.put(rows(2, b"b"), 1), "nothing is joined to a frame in flight"
     box.received(Receipt(acknowledged=1, credits=1))
     assert box.put(rows(2, b"b"), 1)
     assert box.put(rows(3, b"c"), 1), "joined to the one that has the credit"
@@ -214,7 +214,7 @@ STEPS = ["put"] * 6 + [
 def test_every_message_lies_under_one_number_for_ever_and_all_are_sent_in_order(
     steps: list[str], window: int
 ) -> None:
-    """Whatever is lost: what a number stood for once it stands for in every session."""
+    """Whichever sessions are lost: a number stands for the same messages in all of them."""
     box = outbox(credits_=window)
     contents: dict[int, IngestFrame] = {}
     put: list[bytes] = []
@@ -233,7 +233,7 @@ def test_every_message_lies_under_one_number_for_ever_and_all_are_sent_in_order(
                 put += [b"%d" % (number - 1)] * many
         elif step.startswith("next"):
             while (request := box.next(now_s)) is not None:
-                now_s += REST_S
+                now_s += FRAME_GAP_S
                 frame = request.frame
                 assert contents.setdefault(frame.sequence, frame) == frame
                 assert not in_flight or in_flight[-1] < frame.sequence

@@ -78,7 +78,7 @@ def test_a_receipt_for_frames_that_the_session_has_not_sent_yet_leaves_the_other
 
 
 def test_what_another_program_has_sent_of_the_stream_is_not_sent_by_this_one() -> None:
-    """The other was further when this one took the stream: see `Sender`."""
+    """The other program was further when this one took the stream over: see `Sender`."""
     outbox = Outbox(37)
     outbox.opened(10)
     for sequence in (38, 39):
@@ -92,19 +92,19 @@ def test_what_another_program_has_sent_of_the_stream_is_not_sent_by_this_one() -
 
 
 class Stream:
-    """What a sender has of a stream: `durable`, of all its sessions; `newest`, `credits` of the one that lasts."""
+    """A stream at the sender: `durable` in all of its sessions; `newest`, `credits` of the one that is open."""
 
     def __init__(self) -> None:
         self.sent = self.durable = self.newest = self.credits = self.spent = 0
         self.is_open = False
 
     def open(self, acknowledged: int, credits_: int) -> None:
-        """By a hello."""
+        """Starts a session, as a hello does."""
         self.is_open, self.newest = True, acknowledged
         self.credits, self.spent = credits_, WINDOW - credits_
 
     def take(self, sequence: int, acknowledged: int) -> None:
-        """A frame of the session, as `Session` checks it; none that has no receipt is left out before it."""
+        """A frame of the session, as `Session` checks it: no earlier frame without a receipt may be missing."""
         assert self.credits > 0
         assert self.newest < sequence <= max(self.newest, acknowledged) + 1
         self.newest, self.sent = sequence, max(self.sent, sequence)

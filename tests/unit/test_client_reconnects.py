@@ -13,7 +13,7 @@ from bettong.client.credentials import Credentials
 from bettong.local.addresses import LOOPBACK, free_ports
 from tests.waiting import bound_s, eventually
 
-# Within it a channel that doubles its wait from a second, as gRPC has it by default, is at a wait of two.
+# After so long, gRPC's own back-off, which doubles from one second, waits two.
 AWAY_S = 3.0
 BACK_S_MAX = 1.0
 
@@ -37,7 +37,7 @@ def answers(call: grpc.UnaryUnaryMultiCallable[bytes, bytes]) -> bool:
 
 
 def back_after_s(address: str) -> float:
-    """From when the service is there again to its first answer."""
+    """Seconds from the restart of the service to its first answer."""
     server = serving(address)
     with Credentials().channel(address) as channel:
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/echo/Echo")

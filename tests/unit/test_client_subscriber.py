@@ -1,4 +1,4 @@
-"""A subscriber that is interrupted, or gives up, goes on behind its last result when it is asked again."""
+"""A subscriber that was interrupted, or gave up, continues after its last result when it is asked again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reading(numbers: Numbers) -> Iterator[Subscriber]:
         yield one
 
 
-def test_an_interrupt_leaves_no_position_behind_a_result_that_nobody_got(
+def test_an_interrupt_leaves_no_position_after_a_result_that_nobody_got(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[int] = []
@@ -68,7 +68,7 @@ def test_an_interrupt_leaves_no_position_behind_a_result_that_nobody_got(
     assert found == [[b"%d" % number] for number in range(6)]
 
 
-def test_one_that_gave_up_goes_on_when_it_is_asked_again() -> None:
+def test_a_subscriber_that_gave_up_continues_when_it_is_asked_again() -> None:
     numbers = Numbers()
     with reading(numbers) as one:
         found = [next(one).messages for _ in range(3)]

@@ -33,7 +33,7 @@ def exports_end() -> Iterator[None]:
 
 
 class Grudging(IngestServiceServicer):
-    """A sender that grants one credit, and another one with each receipt, which it gives when it may."""
+    """A sender that grants one credit, and another one with each receipt, which it sends when `may_answer` is set."""
 
     def __init__(self) -> None:
         self.may_answer = threading.Event()
@@ -97,7 +97,7 @@ def test_a_frame_that_waited_for_a_credit_in_vain_and_is_sent_again_has_one_span
     assert [each.attributes["bettong.sequence"] for each in collector.spans] == [1, 2, 9]
 
 
-def test_a_client_says_once_that_nobody_takes_its_traces_and_opentelemetry_says_nothing_of_them(
+def test_a_client_reports_once_that_no_collector_takes_its_traces_and_opentelemetry_reports_nothing(
     traced: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closed_port() as port:

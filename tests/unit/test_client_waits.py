@@ -1,4 +1,4 @@
-"""A client whose stream another one holds waits until that one's lease has run out, and not for one that is alive."""
+"""A client whose stream another client holds waits for the lease of a dead one to expire, but not for a live one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEASE_S = 0.4
 
 
 class Holds(IngestServiceServicer):
-    """Says in its first sessions that another client holds the stream: how long, and how long it takes to say so."""
+    """Says at first that another client holds the stream; `answers`: what its lease has left, how long each takes."""
 
     def __init__(self, answers: list[tuple[float, float]]) -> None:
         self.answers = answers
@@ -48,7 +48,7 @@ class Holds(IngestServiceServicer):
 
 
 def welcomed(service: Holds) -> None:
-    """Raises RefusedError where the client gives up."""
+    """Connects a client; raises RefusedError when it gives up."""
     hello = Hello(source="orders", stream="feed")
     with serving(partial(add_IngestServiceServicer_to_server, service)) as address:
         courier = Courier(address, hello, reconnect_s=10.0, credentials=Credentials())

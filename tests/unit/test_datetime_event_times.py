@@ -80,7 +80,7 @@ def test_times_before_1970_and_after_2262_are_refused_with_the_datetime() -> Non
     ]
 
 
-def test_a_worker_reads_them_and_what_has_none_counts_as_when_it_was_taken_in() -> None:
+def test_a_worker_reads_them_and_a_message_without_one_has_the_ingest_time() -> None:
     columns = Columns.of_messages(
         SCHEMA,
         [attempt(each) for each in (*TIMES, EPOCH - timedelta(days=1), datetime(2300, 1, 1, tzinfo=UTC))],

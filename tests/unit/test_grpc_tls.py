@@ -46,9 +46,9 @@ def test_tls_is_spoken_and_plaintext_is_refused(authority: Authority, server: Pa
                 await asyncio.to_thread(call, address, Credentials(authority.ca))
                 code, details = await refused(call, address, Credentials())
                 assert code is grpc.StatusCode.UNAVAILABLE
-                text, hopeless = Credentials().complaint(details)
+                text, is_final = Credentials().complaint(details)
                 assert "set BETTONG_CLIENT_CA" in text
-                assert not hopeless  # a stopping server disconnects, too
+                assert not is_final  # a stopping server disconnects, too
 
     run(scene())
 
@@ -57,7 +57,7 @@ def test_tls_is_spoken_and_plaintext_is_refused(authority: Authority, server: Pa
     ("host", "expired", "ours", "complaint"),
     [
         ("127.0.0.1", False, False, "no authority of BETTONG_CLIENT_CA has signed its certificate"),
-        ("127.0.0.1", True, True, "its certificate has expired: renew it there"),
+        ("127.0.0.1", True, True, "its certificate has expired: renew it, or correct"),
         ("elsewhere.test", False, True, "its certificate is for another host"),
     ],
 )
@@ -71,9 +71,9 @@ def test_a_wrong_certificate_is_refused_by_the_client(
         async with served(of(pair)) as address:
             code, details = await refused(healthy, address, trusting)
             assert code is grpc.StatusCode.UNAVAILABLE
-            text, hopeless = trusting.complaint(details)
+            text, is_final = trusting.complaint(details)
             assert complaint in text
-            assert hopeless
+            assert is_final
 
     run(scene())
 

@@ -143,7 +143,7 @@ def test_what_is_not_committed_is_said(tree: Path) -> None:
     assert str(this_tree()) == f"this tree, commit {git(tree, 'describe', '--always')}"
     write(tree, {"app.py": "changed", "a new one.py": "", "b.py": "", "c.py": ""})
     said = str(this_tree())
-    assert "-dirty, with what is not committed (" in said
+    assert "-dirty, with uncommitted changes (" in said
     assert "app.py" in said
     assert said.endswith("and 1 more)")
 

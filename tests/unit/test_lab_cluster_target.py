@@ -200,10 +200,12 @@ def test_a_namespace_that_somebody_has_removed_meanwhile_is_not_missed(
 
 def test_a_pod_that_was_started_again_is_said(api: LabCluster, helm: PlayedHelm, tmp_path: Path) -> None:
     with deployed(tmp_path) as target:
-        target.rest(0)
+        target.wait(0)
         api.restarts = 1
-        with pytest.raises(ClusterError, match="pods came, went or failed while the run was measured"):
-            target.rest(0)
+        with pytest.raises(
+            ClusterError, match="pods were added, removed or restarted during the measurement"
+        ):
+            target.wait(0)
     assert is_removed(api, helm)
 
 
@@ -278,11 +280,11 @@ def test_a_run_file_names_the_cluster(tmp_path: Path) -> None:
 def test_faults_and_topics_are_of_this_machine_alone(tmp_path: Path) -> None:
     steps = {"messages": None, "steps": [{"messages_per_s": 10, "seconds": 9}]}
     fault = {"kind": "kill", "targets": ["sender"], "at_s": [2]}
-    with pytest.raises(ValueError, match="faults are done to processes of this machine"):
+    with pytest.raises(ValueError, match="faults are injected into processes of this machine"):
         spec_of(tmp_path, kubernetes={}, faults=[fault], **steps)
     lab = Path(__file__).parents[2] / "benchmarks" / "lab"
     spec = run_file.read(lab / "word_count_steady.toml").model_copy(update={"kubernetes": KubernetesTable()})
-    with pytest.raises(LabError, match=r"reads or writes topics by itself.*no pod reaches it"):
+    with pytest.raises(LabError, match=r"reads or writes topics by itself.*pods cannot reach it"):
         once(spec)
 
 

@@ -14,7 +14,7 @@ from bettong.cli.lab.tables import notes, repeats_note
 from bettong.cli.main import app
 from bettong.errors import LabError
 from bettong.lab.measures import latencies, usages
-from bettong.lab.reading import Lateness, ResultReading
+from bettong.lab.reading import LatencyRecorder, ResultReading
 from bettong.lab.results import differences, read
 from bettong.lab.spec import LoadStep, RunSpec
 from bettong.lab.statistics.comparison import (
@@ -120,13 +120,13 @@ class Unread(ResultReading):
 def names_of_a_run() -> list[str]:
     """Of one sink at one rate, and of two kinds of processes."""
     steps = [LoadStep(messages_per_s=1000, seconds=10)]
-    lateness = Lateness(steps, warm_up_s=0)
-    lateness.begin_s = 0.0
-    lateness.note(1.0, 1.5)
+    latency = LatencyRecorder(steps, warm_up_s=0)
+    latency.begin_s = 0.0
+    latency.record(1.0, 1.5)
     usage = Usage(network_mb=1.0)
-    usage.note({kind: KindSample(1.0, cpu_s=1.0, pss_mb=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
+    usage.add_sample({kind: KindSample(1.0, cpu_s=1.0, pss_mb=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
     measured = [
-        *latencies(steps, {"out": Unread("out", 0, lateness)}),
+        *latencies(steps, {"out": Unread("out", 0, latency)}),
         *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
     ]
     return ["throughput", *(each.metric for each in measured)]
@@ -187,7 +187,7 @@ def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
 def test_the_number_of_runs_is_said_of_the_family_that_lacks_them() -> None:
     same = of_all(names_of_a_run(), [100.0, 101.0, 102.0, 103.0, 104.0])
     (line,) = notes(compare(same, same), [])
-    assert line.startswith("too few runs: of 12 details one that has changed shows from 6 runs of each on")
+    assert line.startswith("too few runs: a change of one of 12 details shows from 6 runs of each on")
 
 
 @pytest.mark.parametrize(

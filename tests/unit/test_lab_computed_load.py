@@ -1,4 +1,4 @@
-"""Loads whose right answer is computed: what is right, and of which applications nobody can say it before."""
+"""Loads whose expected results are computed: which results are right, and for which applications they are unknown."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def test_a_result_that_is_lost_doubled_or_changed_is_seen_and_order_is_not(tmp_p
     assert load.wrong(given({"totals": right[::-1]})) == ""
     for wrong, says in (
         (right[:-1], "1 are missing"),
-        ([*right, right[3]], "1 did not come out in memory"),
-        ([right[0].replace(b"S", b"T"), *right[1:]], "1 are missing, such as .*1 did not"),
-        ([right[0] + right[1], *right[2:]], "2 are missing, such as .*1 did not"),
+        ([*right, right[3]], "1 were not expected"),
+        ([right[0].replace(b"S", b"T"), *right[1:]], "1 are missing, such as .*1 were not"),
+        ([right[0] + right[1], *right[2:]], "2 are missing, such as .*1 were not"),
     ):
         assert_matches(says, load.wrong(given({"totals": wrong})))
 
@@ -118,13 +118,15 @@ def test_what_may_depend_on_order_is_refused_unless_it_is_said_that_it_does_not(
     behind: str, says: str, tmp_path: Path
 ) -> None:
     tables = TWO if behind is MERGED else "[load]\nany_order = {any}\n" + orders()
-    with pytest.raises(SettingsError, match=f"x, load: .*{says}.*say any_order = true"):
+    with pytest.raises(SettingsError, match=f"x, load: .*{says}.*set any_order = true"):
         loaded(tmp_path, tables.replace("{any}", "false"), behind=behind)
     load = loaded(tmp_path, tables.replace("{any}", "true"), behind=behind)
     found = results(load)
     assert load.wrong(given(found)) == ""
     first = next(iter(found))
-    assert_matches(f"are missing.*or they depend on order.*{says}", load.wrong(given(found | {first: []})))
+    assert_matches(
+        f"are missing.*or results depend on the order.*{says}", load.wrong(given(found | {first: []}))
+    )
 
 
 def test_behind_key_by_one_partition_has_one_order(tmp_path: Path) -> None:
@@ -143,14 +145,14 @@ def test_behind_key_by_one_partition_has_one_order(tmp_path: Path) -> None:
 def test_what_depends_on_a_clock_is_refused_whatever_is_said(behind: str, says: str, tmp_path: Path) -> None:
     tables = TWO if behind is BY_INTAKE else "[load]\nany_order = {any}\n" + orders()
     with pytest.raises(
-        SettingsError, match=f"x, load: the right answer cannot be computed: {says}.*in Python"
+        SettingsError, match=f"x, load: the expected results cannot be computed: {says}.*in Python"
     ):
         loaded(tmp_path, tables.replace("{any}", "true"), behind=behind)
 
 
 def test_where_nothing_comes_out_nothing_is_measured(tmp_path: Path) -> None:
     load = loaded(tmp_path, orders(price='{ kind = "constant", value = -1 }'))
-    with pytest.raises(LabError, match=r"nothing comes out.*1,000 messages are dead letters, .*no price"):
+    with pytest.raises(LabError, match=r"lead to no results.*1,000 messages are dead letters, .*no price"):
         load.result_bytes()
 
 
@@ -172,5 +174,5 @@ def test_a_load_in_python_may_return_a_computed_one(tmp_path: Path) -> None:
     (tmp_path / "load.py").write_text(
         (tmp_path / "load.py").read_text().replace("PARTS = 1", "PARTS = 1 + 1")
     )
-    with pytest.raises(SettingsError, match="give a source one part"):
+    with pytest.raises(SettingsError, match="give each source one part"):
         load_of(read(tmp_path / "run.toml"))

@@ -159,7 +159,7 @@ def test_results_that_were_asked_differently_are_left_out_and_named(tmp_path: Pa
     (metric,) = json.loads(said.stdout)
     assert metric["runs"] == [[100.0], [400.0]]
     assert said.stderr.splitlines() == [
-        "2 left out, not run as the newest is: settings, steps: 20/s for 60 s before, 10/s for 60 s after"
+        "2 left out, with other settings than the newest: settings, steps: 20/s for 60 s before, 10/s for 60 s after"
     ]
 
 

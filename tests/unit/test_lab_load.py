@@ -132,7 +132,7 @@ GOOD = f"from {__name__} import Load\n\ndef load(messages, seed):\n    return Lo
         ("x = 1", "needs a function load"),
         (
             "def load(messages, seed):\n    return 1",
-            "gave a int, without first, rounds, result_bytes and wrong",
+            "returned a int, without first, rounds, result_bytes and wrong",
         ),
         ("def load(messages):\n    return 1", "TypeError"),
     ],
@@ -202,7 +202,7 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
         ),
         (
             RUN + STEP + '[[faults]]\nkind = "wipe"\nevery_s = [100, 200]\n',
-            r"faults\[0\]: it may never come from 0 to .* s of the run: give an earlier time",
+            r"faults\[0\]: it may never be injected from 0 to .* s of the run: give an earlier time",
         ),
         (RUN + STEP + '[[faults]]\nkind = "cut"\nat_s = [1]\n', r"faults\[0\]"),
         (RUN + 'messages = 1\n[[faults]]\nkind = "wipe"\nat_s = [1]\n', "faults come at times of a run"),

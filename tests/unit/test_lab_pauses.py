@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bettong.lab.measures import Measured, partition_pauses
-from bettong.lab.reading import Lateness, ResultReading
+from bettong.lab.reading import LatencyRecorder, ResultReading
 from bettong.lab.target.pauses import (
     COMES,
     LOST,
@@ -33,7 +33,7 @@ def noted(*results: tuple[int, float]) -> PartitionPauses:
     """Of (partition, time)."""
     pauses = PartitionPauses()
     for partition, at_s in results:
-        pauses.note(partition, at_s)
+        pauses.record_result(partition, at_s)
     return pauses
 
 
@@ -87,9 +87,9 @@ def test_one_that_lasts_beyond_the_seconds_after_its_change_is_of_it_all_the_sam
 
 
 def test_each_sink_has_its_pauses_as_metrics_and_one_without_results_has_none() -> None:
-    readings = {name: Unread(name, 0, Lateness([], warm_up_s=0)) for name in ("sums", "none")}
+    readings = {name: Unread(name, 0, LatencyRecorder([], warm_up_s=0)) for name in ("sums", "none")}
     for at_s in (10.0, 10.5, 12.0, 12.25):
-        readings["sums"].pauses.note(0, at_s)
+        readings["sums"].pauses.record_result(0, at_s)
     assert partition_pauses(readings, [AssignmentChange(12.1, 1, 2)], 0.0) == [
         Measured("sums: longest pause of a partition", "ms", 1500.0),
         Measured(f"sums: longest pause of a partition, {COMES}", "ms", 250.0),

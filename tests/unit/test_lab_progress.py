@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from bettong.chaos.log_position import LogPosition
 from bettong.cli.lab.tables import probe_line
 from bettong.cli.main import app
-from bettong.lab.finding import judged
+from bettong.lab.finding import judge_rate
 from bettong.lab.spec import RunSpec
-from bettong.lab.statistics.progress import LagTrend, lag_trend, taken
+from bettong.lab.statistics.progress import LagTrend, lag_trend, throughput_points
 from bettong.lab.statistics.search import Probe
 
 RATE, FROM_S, UNTIL_S = 10_000.0, 5.0, 25.0
@@ -45,7 +45,7 @@ def test_a_lag_that_grows_is_said_in_messages_a_second() -> None:
     assert found.low <= found.per_s <= found.high
     assert found.fault.startswith("the lag grows by 1,")
     assert "messages/s" in found.fault
-    assert judged(RATE, [], found).why == found.fault
+    assert judge_rate(RATE, [], found).why == found.fault
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_too_few_positions_say_nothing() -> None:
 def test_a_rate_may_miss_its_objective_and_have_a_lag_that_grows() -> None:
     growing = LagTrend(1000.0, 900.0, 1100.0, share=1.0, end_s=2.0)
     fault = "the lag grows by 1,000 messages/s (900 to 1,100), to 2.0 s of messages"
-    assert judged(5.0, ["p99 is 80 ms"], growing) == Probe(5.0, f"p99 is 80 ms; {fault}", 1000.0)
-    assert judged(5.0, ["p99 is 80 ms"], None) == Probe(5.0, "p99 is 80 ms")
-    assert judged(5.0, [], None) == Probe(5.0)
+    assert judge_rate(5.0, ["p99 is 80 ms"], growing) == Probe(5.0, f"p99 is 80 ms; {fault}", 1000.0)
+    assert judge_rate(5.0, ["p99 is 80 ms"], None) == Probe(5.0, "p99 is 80 ms")
+    assert judge_rate(5.0, [], None) == Probe(5.0)
 
 
 def test_what_is_not_known_of_a_lag_is_said() -> None:
@@ -100,11 +100,11 @@ def test_what_is_not_known_of_a_lag_is_said() -> None:
 
 def test_messages_are_counted_between_two_positions() -> None:
     found = [LogPosition(2.0, 0, 10, 100), LogPosition(4.0, 0, 20, 400), LogPosition(9.0, 5, 20, 400)]
-    assert [(each.at_s, each.metric, each.value) for each in taken(found)] == [
+    assert [(each.at_s, each.metric, each.value) for each in throughput_points(found)] == [
         (4.0, "processor: messages/s", 150.0),
         (9.0, "processor: messages/s", 0.0),
     ]
-    assert list(taken(found[:1])) == []
+    assert list(throughput_points(found[:1])) == []
 
 
 RUN = """

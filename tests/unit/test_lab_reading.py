@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bettong.garbage import PauseLog
 from bettong.lab.measures import latencies
-from bettong.lab.reading import Lateness, SinkReading
+from bettong.lab.reading import LatencyRecorder, SinkReading
 from bettong.lab.spec import LoadStep
 from bettong.lab.statistics.comparison import is_detail
 from bettong.lab.target.gc_pauses import GcPause, logging_pauses, pauses
@@ -24,14 +24,14 @@ LOG = """\
 
 
 def test_a_result_counts_for_the_step_in_which_its_message_was_due() -> None:
-    lateness = Lateness(STEPS, warm_up_s=2)
-    lateness.note(50.0, 51.0)  # before it is known when the run began
-    lateness.begin_s = 100.0
+    latency = LatencyRecorder(STEPS, warm_up_s=2)
+    latency.record(50.0, 51.0)  # before it is known when the run began
+    latency.begin_s = 100.0
     for due_s in (99.0, 101.9, 102.0, 109.9, 110.0, 114.0, 120.0):
-        lateness.note(due_s, due_s + 0.5)
-    assert [each.get_total_count() for each in lateness.histograms] == [2, 3]
-    assert abs(lateness.histograms[0].get_max_value() / 1e6 - 500) < 1
-    assert {second: [round(each) for each in late] for second, late in lateness.lates_ms.items()} == {
+        latency.record(due_s, due_s + 0.5)
+    assert [each.get_total_count() for each in latency.histograms] == [2, 3]
+    assert abs(latency.histograms[0].get_max_value() / 1e6 - 500) < 1
+    assert {second: [round(each) for each in late] for second, late in latency.sampled_ms.items()} == {
         2: [500],
         9: [500],
         10: [500],
@@ -42,10 +42,10 @@ def test_a_result_counts_for_the_step_in_which_its_message_was_due() -> None:
 
 def test_steps_of_one_rate_are_named_apart_and_others_by_their_rates_alone() -> None:
     steps = [LoadStep(messages_per_s=rate, seconds=5) for rate in (1000, 5000, 1000)]
-    reading = SinkReading("127.0.0.1:1", "sums", 1, Lateness(steps, warm_up_s=0))
-    reading.lateness.begin_s = 100.0
+    reading = SinkReading("127.0.0.1:1", "sums", 1, LatencyRecorder(steps, warm_up_s=0))
+    reading.latency.begin_s = 100.0
     for due_s, late_s in ((101.0, 0.001), (106.0, 0.002), (111.0, 0.003)):
-        reading.lateness.note(due_s, due_s + late_s)
+        reading.latency.record(due_s, due_s + late_s)
     found = {each.metric: each.value for each in latencies(steps, {"sums": reading})}
     assert {name: round(value) for name, value in found.items() if name.endswith(", p50")} == {
         "sums in step 1 at 1,000/s, p50": 1,
@@ -57,7 +57,7 @@ def test_steps_of_one_rate_are_named_apart_and_others_by_their_rates_alone() -> 
 
 def test_a_reading_of_which_nothing_is_expected_is_done_at_once() -> None:
     for size, done in ((0, True), (1, False)):
-        reading = SinkReading("127.0.0.1:1", "sums", size, Lateness([], warm_up_s=0))
+        reading = SinkReading("127.0.0.1:1", "sums", size, LatencyRecorder([], warm_up_s=0))
         assert reading.done.is_set() is done
 
 

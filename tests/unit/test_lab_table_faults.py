@@ -136,7 +136,7 @@ def test_disorder_is_for_event_times(tmp_path: Path) -> None:
         (
             "a.jsonl",
             b'{"symbol": "A", "size": 1, "at": "2026-01-01T00:00:00Z"}\n',
-            "file: .*a.jsonl, line 1: no field 'price'.*mend the file, or give a field a generator",
+            "file: .*a.jsonl, line 1: no field 'price'.*fix the file, or give a field a generator",
         ),
         ("a.csv", b"symbol,size,at\nA,1,2026-01-01T00:00:00Z\n", "a.csv.*price"),
         ("a.csv", b"symbol,price,size,at\nA,x,1,2026-01-01T00:00:00Z\n", "a.csv, row 1: .*price"),
@@ -159,7 +159,7 @@ def test_a_parquet_file_lacks_a_column_or_has_another_type(tmp_path: Path) -> No
         ),
         ([row | {"price": "much"} for row in ROWS], "row 1: column 'price'"),
     ):
-        with pytest.raises(SettingsError, match=f"orders.parquet.*{says}.*mend the file, or give"):
+        with pytest.raises(SettingsError, match=f"orders.parquet.*{says}.*fix the file, or give"):
             loaded(tmp_path, write(tmp_path / "orders.parquet", rows))
 
 

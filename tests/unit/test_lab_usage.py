@@ -13,7 +13,7 @@ def used(*samples: dict[str, tuple[float, float]]) -> Usage:
     usage = Usage()
     for at_s, sample in enumerate(samples):
         kinds = {kind: KindSample(*each) for kind, each in sample.items()}
-        usage.note(kinds, float(at_s), 1.0 if at_s else 0.0)
+        usage.add_sample(kinds, float(at_s), 1.0 if at_s else 0.0)
     return usage
 
 
@@ -33,7 +33,7 @@ def test_pss_is_of_the_samples_in_which_that_of_every_kind_is_known() -> None:
     usage = Usage()
     for at_s, (kafka_mb, redis_mb) in enumerate([(90.0, 8.0), (None, None), (99.0, None), (80.0, 20.0)]):
         kinds = {"kafka": KindSample(400.0, 0.0, kafka_mb), "redis": KindSample(10.0, 0.0, redis_mb)}
-        usage.note(kinds, float(at_s), 1.0)
+        usage.add_sample(kinds, float(at_s), 1.0)
     found = {each.metric: each.value for each in usages(usage, [], 0)}
     assert found == {
         "memory of all, at most": 410.0,

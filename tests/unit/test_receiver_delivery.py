@@ -118,6 +118,21 @@ def test_garbage_is_reported_once_a_partition_with_its_offset(tmp_path: Path) ->
     ]
 
 
+def test_results_that_are_skipped_behind_a_missing_frame_are_reported_once_until_it_is_there(
+    tmp_path: Path,
+) -> None:
+    """As after the topic of a sink was deleted and made again: stages go on with their numbers."""
+    with delivery(tmp_path) as one, capture_logs() as lines:
+        for offset, sequence in enumerate((1, 3, 4)):
+            one.delivery.deliver([raw(offset, b"<%d>" % sequence, sequence=sequence)])
+        found = [(line["sink"], line["partition"], line["origin"], line["missing"]) for line in lines]
+        assert found == [("raw", 0, "raw/notes-in/0", 2)]
+        one.delivery.deliver([raw(3, b"<2>", sequence=2), raw(4, b"<3>", sequence=3)])
+        one.delivery.deliver([raw(5, b"<6>", sequence=6)])
+        assert [line["missing"] for line in lines] == [2, 5]
+    assert (tmp_path / "raw" / "00000.bin").read_bytes() == b"<1><2><3>"
+
+
 def test_a_frame_whose_body_is_not_the_sinks_is_skipped_and_the_rest_goes_on(tmp_path: Path) -> None:
     with delivery(tmp_path / "a", tmp_path / "b") as one, capture_logs() as lines:
         note = columns([Note("a", 1, 2.0)], origin="raw/notes-in/0", sequence=1, previous=0)

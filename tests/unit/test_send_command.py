@@ -158,9 +158,7 @@ def test_a_file_cut_into_other_frames_is_refused_behind_an_interruption(
     assert send(address, path, "--frame", "10")[0] == 1
     status, _, errors = send(address, path, "--frame", "7", "--on-error", "skip")
     assert status == 1
-    assert (
-        "was fed before, up to message 20, and that is inside a frame now: send the same file with" in errors
-    )
+    assert "was fed before, up to message 20, which is now inside a frame: send the same file with" in errors
 
 
 def test_a_file_that_has_grown_is_another_one(send: Send, address: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How a frame is read that a sender died over: message by message, some of them not at all."""
+"""How a frame is read during which a sender crashed: message by message, some of them not at all."""
 
 from collections.abc import Callable
 

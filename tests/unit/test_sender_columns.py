@@ -1,4 +1,4 @@
-"""Columns that strangers send: nothing in them is believed."""
+"""Columns of untrusted clients: everything in them is checked."""
 
 from dataclasses import dataclass
 from typing import Annotated

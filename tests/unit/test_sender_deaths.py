@@ -32,12 +32,12 @@ with LockWatch(0.2):
 ENDS = {
     "segfault": ("import ctypes; ctypes.string_at(0)", "signal 11 (Segmentation fault)"),
     "abort": ("os.abort()", "signal 6 (Aborted)"),
-    "exit": ("os._exit(3)", "it ended without a word (os._exit, SIGKILL, or out of memory)"),
+    "exit": ("os._exit(3)", "it left no crash report (os._exit, SIGKILL, or out of memory)"),
     "lock": (
         KEEPS_THE_LOCK,
         "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX",
     ),
-    "kill": ("os.kill(os.getpid(), 9)", "it ended without a word (os._exit, SIGKILL, or out of memory)"),
+    "kill": ("os.kill(os.getpid(), 9)", "it left no crash report (os._exit, SIGKILL, or out of memory)"),
 }
 
 

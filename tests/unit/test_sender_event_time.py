@@ -66,7 +66,7 @@ def watermarks(taken: Taken) -> set[int]:
 
 
 @pytest.mark.parametrize("key", ["sensor", None, lambda reading: reading.sensor])
-def test_every_record_of_a_frame_says_how_far_its_origin_has_come_and_never_goes_back(key: Any) -> None:
+def test_every_record_of_a_frame_carries_the_watermark_of_its_origin_which_never_goes_back(key: Any) -> None:
     ours = session(readings(key=key, out_of_order=timedelta(microseconds=3)))
     frames = [
         ([2 * US, 1 * US], 0),  # not yet further than the bound
@@ -104,7 +104,7 @@ def test_a_new_session_knows_nothing_and_no_opening_says_anything() -> None:
     assert ours.take(readings_frame(2, (1, 20)), 0, NOW_NS).watermark_ns == 20
 
 
-def test_without_an_event_time_it_is_the_time_of_taking_in() -> None:
+def test_without_an_event_time_it_is_the_ingest_time() -> None:
     ours = session(readings(None, out_of_order=timedelta(microseconds=1)))
     assert watermarks(ours.take(readings_frame(1, (1, 5)), 0, NOW_NS)) == {NOW_NS - US}
     assert watermarks(ours.take(readings_frame(2, (1, 5)), 0, NOW_NS + 7)) == {NOW_NS + 7 - US}
@@ -195,8 +195,8 @@ def test_what_is_too_far_ahead_is_refused_and_moves_no_watermark() -> None:
     )
     assert [each.index for each in taken.refused] == [1, 2]
     assert taken.refused[0].reason == (
-        "its event time is 3600.000 s ahead of the sender's clock, at most 3600 s are taken (max_lead): set the clock"
-        " that gave it, or this one"
+        "its event time is 3600.000 s ahead of the sender's clock, at most 3600 s are taken (max_lead): correct the"
+        " clock that set it, or the sender's"
     )
     assert watermarks(taken) == {50}
     at_the_bound = session(of).take(readings_frame(1, (here, latest)), 0, NOW_NS)

@@ -135,7 +135,7 @@ class Certain:
 
     in_doubt = False
 
-    async def certain(self) -> None:
+    async def await_renewed(self) -> None:
         """See Lease."""
 
 
@@ -278,13 +278,13 @@ def test_a_busy_splitter_is_not_taken_for_a_silent_log() -> None:
             intake.progress.remove_pending()
             task = asyncio.create_task(request_taken(feed, request(1, b"wait"), CERTAIN))
             await asyncio.to_thread(gate.reached.wait, 60)
-            origin, seconds = intake.progress.longest(clock() + 9)
+            origin, seconds = intake.progress.longest_frame(clock() + 9)
             assert origin == "orders/feed-1"
             assert seconds > 8
             assert intake.progress.silent_s(clock() + 9) == 0
             gate.open.set()
             await task
-            assert intake.progress.longest(clock())[0] == ""
+            assert intake.progress.longest_frame(clock())[0] == ""
             assert intake.progress.silent_s(clock() + 9) > 8
 
     asyncio.run(conversation())
@@ -337,7 +337,7 @@ def test_a_decoder_that_stands_still_holds_up_no_other_source() -> None:
             receipt = await feed.receipt()
             acknowledged.append(receipt.acknowledged if receipt is not None else 0)
         assert not any(task.done() for task in waiting)
-        busy, _ = intake.progress.longest(0)
+        busy, _ = intake.progress.longest_frame(0)
         gate.open.set()
         await asyncio.gather(*waiting)
         intake.close()

@@ -1,4 +1,4 @@
-"""What senders say of messages that are out of order: the same shares when sent again, and never more than fits."""
+"""What a sender records of late messages: the same shares when sent again, and never more than fits a record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_session_that_begins_anew_sends_the_same_shares_with_the_watermarks_th
     assert shares[0] == shares[1]
     for partition, frame in second:
         if frame.message_watermarks:
-            assert dict(first)[partition].message_watermarks, "who knows more has not less to say"
+            assert dict(first)[partition].message_watermarks, "a session that knows more records as much"
 
 
 def time_of(word: Word) -> int:
@@ -69,7 +69,7 @@ def words_session() -> Session:
 
 
 def check_fits(rows: list[bytes]) -> int:
-    """How many messages of the record have a watermark beside them."""
+    """How many messages of the record have a watermark."""
     frame = IngestFrame(sequence=1, rows=Rows(messages=rows))
     assert frame.rows.ByteSize() <= FRAME_BYTES_MAX
     assert len(rows) <= messages_that_fit(FRAME_BYTES_MAX)

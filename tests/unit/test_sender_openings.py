@@ -1,4 +1,4 @@
-"""When a session opens a partition, and when a frame comes too late."""
+"""When a session opens a partition, and when a frame lands too far after the one before it."""
 
 import pytest
 
@@ -89,7 +89,7 @@ def test_a_partition_is_opened_again_after_a_silence_or_when_others_have_sent_mu
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_partition_is_not_opened_over_a_frame_that_is_on_its_way_or_lost(*, lost: bool) -> None:
+def test_a_partition_is_not_opened_over_a_frame_that_is_in_flight_or_lost(*, lost: bool) -> None:
     ours = session()
     ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10)
     if lost:
@@ -105,7 +105,7 @@ def test_a_frame_that_consumers_may_pass_over_ends_the_session() -> None:
     at_most = 8 + DISTANCE_MAX
     reported(ours, ours.take(rows_frame(2, orders([1], "AAAA")), 0, 10).appends, at_most)
     taken = ours.take(rows_frame(3, orders([1], "AAAA")), 0, 10)
-    with pytest.raises(Refusal, match=f"more than {DISTANCE_MAX} records behind the one before it") as caught:
+    with pytest.raises(Refusal, match=f"more than {DISTANCE_MAX} records after the one before it") as caught:
         reported(ours, taken.appends, at_most + DISTANCE_MAX + 1)
     assert caught.value.code is Code.UNAVAILABLE
     assert DISTANCE_MAX <= REMEMBERED_RECORDS // 2
@@ -113,17 +113,17 @@ def test_a_frame_that_consumers_may_pass_over_ends_the_session() -> None:
 
 @pytest.mark.parametrize("back", [0, 1, 5])
 @pytest.mark.parametrize("opens", [True, False])
-def test_a_record_that_does_not_lie_behind_the_one_before_it_ends_the_session(
+def test_a_record_that_does_not_lie_after_the_one_before_it_ends_the_session(
     back: int, *, opens: bool
 ) -> None:
-    """It lies in another log, of which nothing that was answered before tells anything."""
+    """It lies in another log, of which the offsets before say nothing."""
     ends = [-1] * PARTITIONS
     ours = session(ends=ends)
     reported(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
     now_s = 2 * SILENT_S_MAX if opens else 0
     append, *_ = ours.take(rows_frame(2, orders([1], "AAAA")), now_s, 10).appends
     assert append.opens is opens
-    with pytest.raises(Refusal, match="behind the one before it") as caught:
+    with pytest.raises(Refusal, match="or not after it") as caught:
         ours.answered(AAAA, 8 - back, opens=opens)
     assert caught.value.code is Code.UNAVAILABLE
     assert ends[AAAA] == 8 - back, "what was known of the other log's end is forgotten"

@@ -135,7 +135,7 @@ def test_who_claims_more_than_was_ever_acknowledged_is_refused_and_nobody_else_i
             assert caught.value.code is Code.INVALID_ARGUMENT
             assert str(caught.value) == (
                 "stream 'orders/feed': Hello.acknowledged is 9223372036854775808, more than was ever acknowledged, 7;"
-                " say 0 and go on behind Welcome.acknowledged"
+                " send 0 and continue after Welcome.acknowledged"
             )
         assert await once_held(owners, Held(acknowledged=9, claimed=7), "c") == 7
         assert await once_held(owners, Held(), "d") == 9

@@ -1,4 +1,4 @@
-"""A client's requests, before anybody believes them."""
+"""Parsing and checking of a client's requests."""
 
 import pytest
 
@@ -34,7 +34,9 @@ def test_a_hello_is_read() -> None:
         (IngestRequest(frame=IngestFrame(sequence=1)).SerializeToString(), "this one was a frame"),
     ],
 )
-def test_what_is_no_hello_or_has_strange_names_is_refused_in_few_words(data: bytes, words: str) -> None:
+def test_a_request_that_is_no_hello_or_has_invalid_names_is_refused_in_few_words(
+    data: bytes, words: str
+) -> None:
     with pytest.raises(Refusal) as caught:
         read_hello(data)
     assert caught.value.code is Code.INVALID_ARGUMENT

@@ -15,7 +15,7 @@ import bettong
 from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.identifiers import SequenceNumber
 from bettong_sender.batcher import BatchBoundaries, Batcher, ExternalBatch
-from bettong_sender.service import ended
+from bettong_sender.service import await_ended
 from bettong_sender.source_feed import (
     SMALL_ROUND_BYTES,
     SMALL_ROUND_RECORDS,
@@ -169,7 +169,7 @@ def test_feeds_that_do_not_end_are_cancelled() -> None:
     async def stopped() -> bool:
         never = asyncio.create_task(asyncio.Event().wait())
         soon = asyncio.create_task(asyncio.sleep(0))
-        await ended(cast("Any", [never, soon]), 0.01)
+        await await_ended(cast("Any", [never, soon]), 0.01)
         await asyncio.wait([never], timeout=30)
         return never.cancelled()
 
@@ -181,7 +181,7 @@ def test_a_feed_that_raises_ends_the_sender_with_what_it_raised() -> None:
         async def mistaken() -> None:
             raise KeyError("a mistake of ours")
 
-        await ended([asyncio.create_task(mistaken())], 30)
+        await await_ended([asyncio.create_task(mistaken())], 30)
 
     with pytest.raises(KeyError, match="a mistake of ours"):
         asyncio.run(stopped())

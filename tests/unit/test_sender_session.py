@@ -1,4 +1,4 @@
-"""What a client's frames become in the log."""
+"""The records in the log that a client's frames become."""
 
 import dataclasses
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from tests.samples.sender import (
 )
 
 STAGE, DEAD_LETTERS = "shop.stage.orders", "shop.dead-letters"
-# Where messages of `session()` go that are refused.
+# The partition of refused messages of `session()`.
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
 ONE_ORDER = Rows(messages=[as_row(Order(1, 2, "AAAA", 3.0))])
 
@@ -70,7 +70,7 @@ def test_what_is_known_to_be_durable_is_not_appended_again() -> None:
     assert refusal.code is Code.INVALID_ARGUMENT
 
 
-def test_what_a_client_claims_and_nobody_knows_is_not_believed_and_what_it_sends_is_taken() -> None:
+def test_a_claim_that_is_not_known_to_be_durable_is_ignored_and_what_the_client_sends_is_taken() -> None:
     ours, log = session(acknowledged=2**61), MemoryLog()
     log.extend(ours.open(0, 9, SequenceNumber(5)).appends)
     log.extend(ours.take(rows_frame(2**61 + 1, orders([1], "AAAA")), 0, 10).appends)
@@ -194,7 +194,7 @@ def test_a_source_that_stops_refuses_the_whole_frame_and_names_the_first_message
     assert refusal.code is Code.INVALID_ARGUMENT
     assert str(refusal) == (
         "frame 2 of 'orders/feed-1', message 3: 5 bytes, expected 18; 2 message(s) refused, and with them the"
-        ' frame, for the source has on_error="stop": mend them, and send the frame again'
+        ' frame, for the source has on_error="stop": correct them, and send the frame again'
     )
 
 
@@ -210,7 +210,7 @@ def test_a_reason_that_is_no_unicode_text_is_reported_escaped(on_error: OnError)
         said = str(refusal_of(lambda: of.take(frame, 0, 9)))
     else:
         status = SenderStatus(since_s=1)
-        status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), SequenceNumber(1))
+        status.count_frame(of.take(frame, 0, 9), Origin("orders/feed-1"), SequenceNumber(1))
         said = str(status.metrics()[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 
@@ -227,7 +227,7 @@ def test_a_refused_message_says_whether_it_is_as_it_was_received_and_whole() -> 
     assert (keyless.as_received, keyless.truncated) == (False, False)
 
 
-def test_messages_that_the_decoder_refuses_travel_beside_the_others_to_the_stage() -> None:
+def test_messages_that_the_decoder_refuses_go_with_the_others_to_the_stage() -> None:
     here, log = route(), MemoryLog()
     good = orders([1, 2], "AAAA")
     rows = [b"short", as_row(good[0]), b"\x02" + as_row(good[0])[1:], as_row(good[1])]

@@ -31,7 +31,7 @@ def at_tick(ticker: Ticker, now_s: float) -> dict[int, dict[str, int]]:
     """A round that comes to the log."""
     round_ = ticker.round(now_s, TICK_S)
     found = reported(round_)
-    round_.note()
+    round_.note_durable()
     return found
 
 

@@ -74,7 +74,7 @@ class World:
             assert 0 < reported_ns <= justified_ns
             self.log.extend([append])
         if lost >= len(appends):
-            round_.note()
+            round_.note_durable()
 
     def taken(self, partition: int) -> list[Frame]:
         """The client's frames that a consumer takes."""

@@ -6,7 +6,7 @@ restores states and may kill the process, so this runs in child processes. Worke
 """
 
 import mmap
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId, TopicPartition
@@ -32,12 +32,16 @@ def check(
     limits: WorkerLimits,
     stores: Iterable[SnapshotStore],
     begins: Mapping[TopicPartition, int],
+    *,
+    replaced: Collection[str] = (),
 ) -> list[str]:
-    """Raises LogTruncatedError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
-    application cannot resume from the states; and StoreError.
+    """Raises LogTruncatedError when a log was trimmed beyond every snapshot, or is another one, StateChangedError when
+    this version of the application cannot resume from the states; and StoreError.
 
-    `begins`: where the log of each (topic, partition) begins. A state may be in any of the `stores`. Returns a line for
-    each state that could not be checked because its child died or did not finish; workers will report those.
+    `begins`: where the log of each (topic, partition) begins. `replaced`: the topics of stages that were deleted and
+    made again since their states were saved: records below the offset of a state were never folded. A state may be in
+    any of the `stores`. Returns a line for each state that could not be checked because its child died or did not
+    finish; workers will report those.
     """
     found = list(stores)
     partitions = [
@@ -48,6 +52,9 @@ def check(
         for partition in partitions
     }
     application = programs.plan.application
+    with_states = {stage_topic(application, each.stage) for each, increments in saved.items() if increments}
+    if others := with_states.intersection(replaced):
+        raise LogTruncatedError(_replaced_text(sorted(others), application))
     begins_of = {
         each: begins.get(TopicPartition(stage_topic(application, each.stage), each.partition), 0)
         for each in saved
@@ -67,6 +74,15 @@ def truncated_logs(
         if newest < begin:
             found[partition] = (newest, begin)
     return found
+
+
+def _replaced_text(topics: Sequence[str], application: str) -> str:
+    more = f" and {len(topics) - _NAMED_MAX} more" if len(topics) > _NAMED_MAX else ""
+    return (
+        f"topic {', '.join(topics[:_NAMED_MAX])}{more} was deleted and made again since states were saved, which are of"
+        " the records of the one before: restore it, or start under another application name. If it holds the same"
+        f" records at the same offsets, delete the key bettong:{application}:logs in Redis"
+    )
 
 
 def _truncated_text(gaps: Mapping[PartitionId, tuple[int, int]]) -> str:

@@ -16,7 +16,7 @@ from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.partitioning_log import prepare_topics
-from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisLogs, RedisStore
 from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.edges.trace_export import require_exporter
 from bettong.errors import BettongError
@@ -196,7 +196,14 @@ def _check(
     if settings.schedule is Schedule.MICRO_BATCH:
         stores.insert(0, local_states(settings.state_folder(application)))
     ready = programs(settings)
-    begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
+    topics = [stage_topic(application, stage.name) for stage in planned.stages]
+    logs, ids, begins = RedisLogs(store), admin.identities(topics), admin.beginnings(topics)
     limits = WorkerLimits(settings.partitions, settings.frame_bytes_max)
-    for deadly in resuming.check(ready, limits, stores, begins):
+    for deadly in resuming.check(ready, limits, stores, begins, replaced=logs.replaced(ids)):
         log.warning("saved states could not be checked at the start; workers will report them", fault=deadly)
+    logs.store_ids(ids)
+    if policy := store.eviction():
+        log.warning(
+            "Redis deletes data when it is full, as a cache does: set its maxmemory-policy to noeviction",
+            policy=policy,
+        )

@@ -111,13 +111,13 @@ class Feed:
             raise self._failure
 
     async def await_room(self, lease: Lease | None) -> None:
-        """Returns when the lease is certain and no buffer is full, so that `take` does not wait. Raises Refusal."""
+        """Returns when the lease is not in doubt and no buffer is full: `take` would not wait. Raises Refusal."""
         buffers = (self._intake.buffer, self._intake.splitter_of(self.route).waiting, self._ahead)
         while any(buffer.is_full for buffer in buffers) or (lease is not None and lease.in_doubt):
             for buffer in buffers:
                 await buffer.room()
             if lease is not None:
-                await lease.certain()
+                await lease.await_renewed()
 
     async def take_request(self, data: bytes, lease: Lease) -> None:
         """Passes an unparsed frame to the splitter. See `take`."""
@@ -168,7 +168,7 @@ class Feed:
         self._splitting -= 1
         self._ahead.remove(size)
         if isinstance(outcome, Taken):
-            self._intake.status.took(outcome, self.origin, entry.sequence)
+            self._intake.status.count_frame(outcome, self.origin, entry.sequence)
             if outcome.refused and self._intake.refusal_log is not None:
                 self._intake.refusal_log.note(self.route.source.name, outcome.refused)
         else:
@@ -196,7 +196,7 @@ class Feed:
         frame = read()
         entry.sequence = SequenceNumber(frame.sequence)
         if self._intake.tracing is not None:
-            entry.traced = self._intake.tracing.frame(
+            entry.traced = self._intake.tracing.trace_frame(
                 self.origin, entry.sequence, frame.sent_ns, self._client_sampling, begun_ns
             )
         guard = self._intake.guards.of(self.route.source.name)
@@ -233,7 +233,7 @@ class Feed:
             and not opens
             and partition != NO_PARTITION
         ):
-            self.origin_progress.note(partition, entry.watermark_ns)
+            self.origin_progress.note_watermark(partition, entry.watermark_ns)
         return True
 
     async def receipt(self) -> Receipt | None:

@@ -15,7 +15,7 @@ from bettong.errors import LocalError, StoreError
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.care import Care
 from bettong_sender.deaths import SenderDeath, care_for
-from bettong_sender.marks import DeadProcess, ReadingMarks, Slot, dead_processes, own
+from bettong_sender.marks import DeadProcess, ReadingMarks, Slot, dead_processes, ensure_private
 
 # A suspect frame waits so long for the frames that other sources are reading; they begin no new ones meanwhile. A frame
 # takes milliseconds to read, seconds with a slow decoder; a decoder that never returns must not block all sources for
@@ -133,7 +133,7 @@ class Guards:
         self._found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = {}
         if folder is not None:
             try:
-                own(folder)
+                ensure_private(folder)
                 for dead in dead_processes(folder):
                     if logger is not None:
                         _report_death(logger, dead)

@@ -240,7 +240,7 @@ class Intake:
 
     def _split(self, piece: _Piece) -> Taken:
         """In the splitter's thread."""
-        self.progress.begins(piece.feed.origin, self._loop.time())
+        self.progress.begin_frame(piece.feed.origin, self._loop.time())
         try:
             if piece.feed.fault is not None:
                 raise piece.feed.fault
@@ -252,7 +252,7 @@ class Intake:
                 piece.entry.traced.finish(0, "the frame was refused")
             raise
         finally:
-            self.progress.ends()
+            self.progress.end_frame()
         return self._append_alone(piece.log, piece.feed, piece.entry, number)
 
     def _was_split(self, piece: _Piece, outcome: Outcome) -> None:

@@ -13,7 +13,7 @@ from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.partitioning_log import PreparedTopics, prepare_topics
 from bettong.edges.serving import Serving
 from bettong.errors import LogError, LogUnavailableError
-from bettong.identifiers import Origin, stream_of
+from bettong.identifiers import stream_of
 from bettong_sender.generation_watch import GenerationWatch
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
@@ -156,10 +156,10 @@ class LogKeeper:
         if progress.silent_s(now_s) > _SILENCE_S_MAX:
             kafka = self._settings.kafka
             return State.WAITING, f"waiting for Kafka at {kafka}: no answer for {_SILENCE_S_MAX:.0f} s"
-        origin, seconds = progress.longest(now_s)
+        origin, seconds = progress.longest_frame(now_s)
         if seconds > _SILENCE_S_MAX:
             since = datetime.fromtimestamp(time.time() - seconds, UTC).isoformat(timespec="seconds")
-            source = stream_of(Origin(origin))
+            source = stream_of(origin)
             return State.RUNNING, (
                 f"source {source} is busy with one frame of {origin} since {since}: it is decoded and split, and other"
                 " clients of the source wait; smaller frames (BETTONG_FRAME_MESSAGES_MAX) or a faster decoder help"

@@ -1,16 +1,17 @@
-"""Which frame each source's thread is reading, in a file that outlives the process.
+"""Marks of the frame that each source's thread is reading, in a file that outlives the process.
 
-A folder holds, for each process, `{pid}-{random}.marks` and `.words`. The first is locked as long as the process
-lives, so a process that can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
+Each process has two files in a folder, `{pid}-{random}.marks` and `{pid}-{random}.words`. A process holds a lock on its
+`.marks` file while it lives, so a process that can lock the file reads there what a dead one was reading. The file has
+a slot of 1,024 bytes for each source:
 
-    0  u64  1 while a frame is read   16  i64  message, UNNAMED while it is not known   32    bytes of the origin
-    8  u64  sequence                  24  u64  length of the origin                     1016  u64  number of the mark
+    0  u64  1 while a frame is read   16  i64  message, UNNAMED while unknown   32    bytes of the origin
+    8  u64  sequence                  24  u64  length of the origin             1016  u64  number of the mark
 
-The mark with the highest number was set last. A file `refused` is touched when a frame was refused for such deaths.
+The mark with the highest number was set last. The file `refused` is touched when a frame is refused for such deaths.
 
-The file of a dead process is kept, locked by who has found it, until others know what it says: see `DeadProcess`.
+The process that finds a dead one keeps its file, and locks it, until the deaths are stored in Redis: see `DeadProcess`.
 
-The second holds what Python's `faulthandler` says of a crash, or of where each thread was when SIGPROF came.
+The `.words` file holds what Python's `faulthandler` writes at a crash, or all threads' stacks when SIGPROF arrives.
 """
 
 import contextlib
@@ -39,17 +40,17 @@ _ROW = struct.Struct("<q")
 _ROW_AT = 16
 _NUMBER = struct.Struct("<Q")
 _NUMBER_AT = _SLOT_BYTES - _NUMBER.size
-# Longer names are not marked: they do not fit, and come from no legitimate client.
+# Longer names are not marked: they do not fit, and no legitimate client has one.
 _ORIGIN_BYTES_MAX = _NUMBER_AT - _HEAD.size
 
-# Dead processes that are kept in mind while nobody else can be told; beyond it the first ones are forgotten. A frame
-# that kills is refused after a few.
+# Files of dead processes that are kept while Redis takes no deaths; beyond it the oldest are removed. A frame that
+# kills senders is refused after a few deaths.
 _DEAD_MAX = 64
 
-# Of what a crash said; the first lines say the fault and where it happened.
+# Bytes that are read of a crash report; its first lines name the fault and where it happened.
 _WORDS_MAX = 4000
 
-# As faulthandler has them, which says no numbers.
+# As faulthandler names them; it writes no numbers.
 _SIGNALS = {
     "Segmentation fault": 11,
     "Aborted": 6,
@@ -58,21 +59,21 @@ _SIGNALS = {
     "Floating point exception": 8,
     "Illegal instruction": 4,
 }
-# Then it says where threads were, and no fault.
+# A report that begins so lists the threads' stacks, and names no fault.
 _THREADS = ("Thread 0x", "Current thread 0x")
 _KEPT = "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX"
-_SILENT = "it ended without a word (os._exit, SIGKILL, or out of memory)"
+_NO_REPORT = "it left no crash report (os._exit, SIGKILL, or out of memory)"
 
 
 class Slot:
-    """One source's mark. Used by its thread alone. `numbers` gives ever higher ones, to all slots of the process."""
+    """One source's mark. Used by its thread alone. `numbers` counts the marks of all slots of the process."""
 
     def __init__(self, memory: memoryview, numbers: Iterator[int]) -> None:
         self._memory = memory
         self._numbers = numbers
 
     def begin(self, origin: Origin, sequence: SequenceNumber) -> None:
-        """From now on this frame is read."""
+        """Marks that this frame is being read."""
         name = origin.encode()
         if len(name) <= _ORIGIN_BYTES_MAX:
             self._memory[_HEAD.size : _HEAD.size + len(name)] = name
@@ -80,19 +81,19 @@ class Slot:
             _HEAD.pack_into(self._memory, 0, 1, sequence, UNNAMED, len(name))
 
     def touch(self, row: int) -> None:
-        """From now on this message of it."""
+        """Marks that this message of the frame is being read."""
         _NUMBER.pack_into(self._memory, _NUMBER_AT, next(self._numbers))
         _ROW.pack_into(self._memory, _ROW_AT, row)
 
     def end(self) -> None:
-        """It is read."""
+        """Marks that the frame was read."""
         self._memory[0] = 0
 
 
-def own(folder: Path) -> None:
-    """Makes the folder, unless it is there. Raises LocalError when others could lay marks there.
+def ensure_private(folder: Path) -> None:
+    """Creates the folder unless it exists. Raises LocalError when other users could write marks there.
 
-    So it is this user's own, and the one above this user's or root's.
+    The folder must belong to this user, and its parent to this user or root.
     """
     mine = os.getuid()
     try:
@@ -104,26 +105,29 @@ def own(folder: Path) -> None:
             if found.st_uid == mine and stat.S_ISDIR(found.st_mode):
                 return
     except OSError as error:
-        raise LocalError(f"{folder} cannot hold marks: {error} (BETTONG_SENDER_MARKS)") from None
+        raise LocalError(
+            f"{folder} cannot hold marks: {error}; choose another folder (BETTONG_SENDER_MARKS)"
+        ) from None
     raise LocalError(
-        f"{folder} is another user's, or no folder; choose another folder (BETTONG_SENDER_MARKS)"
+        f"{folder} or its parent belongs to another user, or it is no folder; choose another one"
+        " (BETTONG_SENDER_MARKS)"
     )
 
 
 class ReadingMarks:
-    """The slots of this process. A context manager; while it is open, crashes of the process leave words."""
+    """The slots of this process. Until `close`, a crash of the process leaves a report in its `.words` file."""
 
     def __init__(self, folder: Path, slots: int) -> None:
-        """`folder` is there: see `own`. Raises LocalError when it cannot be used."""
+        """`folder` exists: see `ensure_private`. Raises LocalError when it cannot be written."""
         name = f"{os.getpid()}-{uuid.uuid4().hex}"
         self._numbers = itertools.count(1)
         self._sign = folder / REFUSAL_SIGN
         self._files = [folder / f"{name}.new", folder / f"{name}.words"]
         try:
-            self._marks = _created(self._files[0], max(1, slots) * _SLOT_BYTES)
-            self._words = _created(self._files[1], 0)
+            self._marks = _create(self._files[0], max(1, slots) * _SLOT_BYTES)
+            self._words = _create(self._files[1], 0)
             fcntl.flock(self._marks, fcntl.LOCK_EX)
-            # Under its name only when it is locked: nobody takes it for a dead one's.
+            # Renamed once it is locked: other processes would take an unlocked `.marks` file for a dead one's.
             self._files[0] = self._files[0].rename(folder / f"{name}.marks")
             self._memory = memoryview(mmap.mmap(self._marks.fileno(), 0))
         except OSError as error:
@@ -133,7 +137,7 @@ class ReadingMarks:
                 f"{folder} cannot hold marks: {error}; is there room? Else choose another folder (BETTONG_SENDER_MARKS)"
             ) from None
         faulthandler.enable(self._words)
-        # Then the signal ends the process as it would have: see `bettong_sender.lock_watch`.
+        # After the report the signal ends the process as it would without: see `bettong_sender.lock_watch`.
         faulthandler.register(signal.SIGPROF, self._words, all_threads=True, chain=True)
 
     def slot(self, number: int) -> Slot:
@@ -141,12 +145,12 @@ class ReadingMarks:
         return Slot(self._memory[number * _SLOT_BYTES : (number + 1) * _SLOT_BYTES], self._numbers)
 
     def note_refusal(self) -> None:
-        """A frame was refused, or messages of it, for senders died over it: see `config.sender.refusal_sign`."""
-        with contextlib.suppress(OSError):  # a full disk; then somebody may give this sender up too early
+        """Touches `refused`: a frame was refused, or messages of it, for deaths. See `config.sender.refusal_sign`."""
+        with contextlib.suppress(OSError):  # a full disk: the supervisor may then give up too early
             self._sign.touch(mode=0o600)
 
     def close(self) -> None:
-        """Ends well: nothing is left."""
+        """Removes the files: the process ends without a crash."""
         faulthandler.unregister(signal.SIGPROF)
         faulthandler.disable()
         for path in self._files:
@@ -157,9 +161,9 @@ class ReadingMarks:
 
 @dataclass(frozen=True, slots=True)
 class DeadProcess:
-    """A process that died: the frame that it was reading, once for each source that had one, and its last words.
+    """A process that died: the frames that it was reading, at most one for each source, and its crash report.
 
-    Nobody else finds it until this process ends or releases it.
+    No other process finds it until this process ends or releases it.
     """
 
     deaths: tuple[SenderDeath, ...]
@@ -168,29 +172,29 @@ class DeadProcess:
     _file: BinaryIO
 
     def forget(self) -> None:
-        """It is known elsewhere, or of no use: its files are removed. Never raises."""
+        """Removes its files: its deaths are stored elsewhere, or it has none. Never raises."""
         with contextlib.suppress(OSError):
             self._path.with_suffix(".words").unlink(missing_ok=True)
             self._path.unlink(missing_ok=True)
         self.release()
 
     def release(self) -> None:
-        """Leaves it to whoever looks next."""
+        """Unlocks its file: the next process that searches finds it."""
         self._file.close()
 
 
 def dead_processes(folder: Path) -> list[DeadProcess]:
-    """Those that nobody else has found. What was reading no frame is forgotten, and the oldest beyond a bound."""
+    """Those that no other process has found. Removes the files of those that read no frame, and of the oldest ones."""
     found = []
     for path in sorted(folder.glob("*.marks")):
         with contextlib.suppress(OSError):  # another process was first
-            file = _opened(path)
+            file = _open_own(path)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not path.exists():
                     raise FileNotFoundError(path)
-                words = _words(path.with_suffix(".words"))
-                deaths = tuple(_read(file.read(), path.stem, cause_of_death(words)))
+                words = _crash_report(path.with_suffix(".words"))
+                deaths = tuple(_deaths_in(file.read(), path.stem, cause_of_death(words)))
                 died_s = os.fstat(file.fileno()).st_mtime
             except OSError:
                 file.close()
@@ -205,16 +209,16 @@ def dead_processes(folder: Path) -> list[DeadProcess]:
 
 
 def cause_of_death(words: str) -> str:
-    """What a process's last words say of its end, in a few."""
+    """Why a process ended, in a few words, by its crash report."""
     if words.startswith(_THREADS):
         return _KEPT
     first = words.partition("\n")[0].removeprefix("Fatal Python error: ").strip()
     if first in _SIGNALS:
         return f"signal {_SIGNALS[first]} ({first})"
-    return first or _SILENT
+    return first or _NO_REPORT
 
 
-def _read(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
+def _deaths_in(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
     busy = [
         start
         for start in range(0, len(data) - _SLOT_BYTES + 1, _SLOT_BYTES)
@@ -235,30 +239,30 @@ def _read(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
         )
 
 
-def _opened(path: Path) -> BinaryIO:
-    """For reading. Raises OSError unless it is a file of this user's; never waits for somebody else to open it."""
+def _open_own(path: Path) -> BinaryIO:
+    """Opens it to read. Raises OSError unless it is a regular file of this user; never waits for a pipe's writer."""
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
         file.close()
-        raise PermissionError(f"{path} is no file of this user's")
+        raise PermissionError(f"{path} is not a regular file of this user")
     return file
 
 
-def _words(path: Path) -> str:
+def _crash_report(path: Path) -> str:
     try:
-        with _opened(path) as file:
+        with _open_own(path) as file:
             return file.read(_WORDS_MAX).decode(errors="replace")
     except OSError:
         return ""
 
 
-def _created(path: Path, size: int) -> BinaryIO:
+def _create(path: Path, size: int) -> BinaryIO:
     file = path.open("x+b")
     try:
         path.chmod(0o600)
         if size:
-            # Room that is not there would end the process when it is written: it is taken now.
+            # Allocated now: on a full disk, a later write to the mapped file would end the process with SIGBUS.
             os.posix_fallocate(file.fileno(), 0, size)
     except OSError:
         file.close()

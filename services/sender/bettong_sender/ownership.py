@@ -1,14 +1,14 @@
-"""Which session feeds a stream: the leases that this sender holds, renewed while their sessions last.
+"""Which session feeds a stream: the leases of this sender's sessions, renewed until the sessions end.
 
-    acquired   before a session opens; another client's stream is refused with ALREADY_EXISTS, and a client that says it
-               holds receipts for more than was ever acknowledged with INVALID_ARGUMENT
+    acquired   before a session opens; refused with ALREADY_EXISTS while another client holds the stream, and with
+               INVALID_ARGUMENT if the client claims receipts beyond what was ever acknowledged
     confirmed  before the first sessions of a sender are welcomed (see `Ownership.confirm`)
-    renewed    three times a lease, all together
-    in doubt   when it could have run out, because Redis did not answer for so long: the session takes no frames,
-               and goes on as soon as the lease is renewed
+    renewed    three times per lease time, all together
+    in doubt   when it may have expired because Redis did not answer for so long: the session takes no frames until
+               the lease is renewed
     lost       another session has the stream: ABORTED
 
-Used on the event loop; whatever waits for Redis does so in threads of its own. Knows nothing of gRPC.
+Used on the event loop; calls to Redis block threads of their own. Knows nothing of gRPC.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ LEASE_METADATA = "bettong-lease-ms"
 
 _RENEWALS_PER_LEASE = 3
 
-# Calls to Redis at a time; one takes a fraction of a millisecond, or 15 s when nobody answers.
+# Concurrent calls to Redis; one takes a fraction of a millisecond, or 15 s when Redis does not answer.
 _CALLS_MAX = 8
-# A session's end waits this long for its stream to be given back.
+# The end of a session waits at most this long for the release of its lease.
 _RELEASE_WAIT_S = 1.0
-# While Redis is away, between two calls that fail at once.
+# Between two renewals while Redis is away.
 _RETRY_S = 0.2
 
 _Result = TypeVar("_Result")
 
 
 class Leases(Protocol):
-    """What is needed of `RedisLeases`; each call may block for seconds and raises StoreError."""
+    """The part of `RedisLeases` that `Ownership` uses; each call may block for seconds and raises StoreError."""
 
     def notice_restart(self) -> None:
         """See RedisLeases."""
@@ -63,28 +63,29 @@ class Leases(Protocol):
 
 
 class Holder(Protocol):
-    """The session that a lease is for; see `Feed`. `claimed`: up to where its client says that it holds receipts."""
+    """The session that holds a lease; see `Feed`. `claimed`: its client claims receipts up to here."""
 
     origin: Origin
     claimed: SequenceNumber
 
     @property
     def acknowledged(self) -> SequenceNumber:
-        """Up to here its frames are durable."""
+        """Up to here the session's frames are durable."""
 
     @property
     def log(self) -> str:
-        """Which log that is."""
+        """The identity of its log: see `Intake.log_of`."""
 
     def fail(self, refusal: Refusal) -> None:
-        """Ends it."""
+        """Ends the session."""
 
 
 class Lease:
-    """One session's hold on its stream, of `length_s` each time that it is acquired or renewed.
+    """One session's lease of its stream. It lasts `length_s` from each acquisition or renewal.
 
-    `durable`: what was known of the stream when it was acquired. `early`: the log may have been empty then. `ended`:
-    the stream has ended in the log. Times are those of `clock_s`, when the command for Redis was sent.
+    `durable`: up to here the stream was known to be durable when it was acquired. `early`: no session of this sender
+    was confirmed before. `ended`: the stream has ended in the log. Times are those of `clock_s` when the command was
+    sent to Redis.
     """
 
     def __init__(
@@ -110,11 +111,11 @@ class Lease:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether it could have run out, so that another session could have the stream."""
+        """Whether it may have expired, so that another session may have the stream."""
         return self._clock_s() >= self._until_s
 
-    async def certain(self) -> None:
-        """Returns when it is not in doubt. Raises Refusal (UNAVAILABLE) when it is for one lease time."""
+    async def await_renewed(self) -> None:
+        """Returns when it is not in doubt. Raises Refusal (UNAVAILABLE) after one lease time in doubt."""
         while self.in_doubt:
             self._renewed.clear()
             try:
@@ -127,12 +128,12 @@ class Lease:
                 ) from None
 
     def renew(self, sent_s: float) -> None:
-        """It lasts longer."""
+        """Extends it, by a renewal that was sent at `sent_s`."""
         self._until_s = sent_s + self._length_s
         self._renewed.set()
 
     def lose(self, why: str) -> Refusal:
-        """The stream is another session's. The refusal that the holder gets."""
+        """Ends the session, as another one has the stream; returns the refusal that the holder gets."""
         refusal = aborted(
             f"stream {self.claim.stream!r} {why}; a stream is for one client at a time: give each a name of its own"
         )
@@ -141,29 +142,29 @@ class Lease:
 
 
 def check_claim(granted: Granted, stream: str, claimed: SequenceNumber) -> None:
-    """Raises Refusal (INVALID_ARGUMENT) for a client that claims receipts which nobody gave."""
+    """Raises Refusal (INVALID_ARGUMENT) for a client that claims receipts that no sender sent."""
     if granted.exact and claimed > granted.acknowledged:
         raise invalid(
             f"stream {stream!r}: Hello.acknowledged is {claimed}, more than was ever acknowledged,"
-            f" {granted.acknowledged}; say 0 and go on behind Welcome.acknowledged"
+            f" {granted.acknowledged}; send 0 and continue after Welcome.acknowledged"
         )
 
 
 def is_exact(granted: Granted, *, claimed: SequenceNumber, acknowledged: SequenceNumber) -> bool:
-    """Whether a session's client has no receipt above what is stored at its end; it gave them up to `acknowledged`.
+    """Whether a session's client holds no receipt above what is stored at its end; it got them up to `acknowledged`.
 
-    Else a session of which only the client's claim is known, `claimed`, may have given more. This says nothing about
+    False where an earlier session, known only by the client's claim, may have sent more. This says nothing about
     receipts that other clients hold; `Leases` judges those.
     """
     return granted.exact or claimed <= max(granted.acknowledged, acknowledged)
 
 
 class Ownership:
-    """The leases of one sender. `instance` is its name, `new_token` draws a random text that nobody else has.
+    """The leases of one sender. `instance`: its name. `new_token` returns a text that no other session has.
 
-    `log_is_new` says whether nothing was ever appended to the topics of the application; it may block for seconds, and
-    raises LogError. Every session leaves its opening there, so in a new log none was opened, and a Redis that has just
-    started can have forgotten none.
+    `log_is_new` returns whether nothing was ever appended to the application's topics; it may block for seconds, and
+    raises LogError. Each session appends OPEN records there: if the log is new, no session was ever opened, and a Redis
+    that has just started cannot have forgotten one.
     """
 
     def __init__(
@@ -181,23 +182,23 @@ class Ownership:
         self._lease_s = lease_s
         self._new_token = new_token
         self._log_is_new = log_is_new
-        self._asked = ""
-        self._asking = asyncio.Lock()
+        self._checked_epoch = ""
+        self._checking = asyncio.Lock()
         self._skips_settling = False
-        self._in_use = False
+        self._has_confirmed = False
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._held: dict[str, Lease] = {}
-        self._absence: str | None = None
+        self._redis_fault: str | None = None
         self._calls = asyncio.Semaphore(_CALLS_MAX)
         self._releases: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def hold(self, holder: Holder, *, client: str, peer: str) -> AsyncIterator[Lease]:
-        """The lease of the holder's stream, from entering to leaving. Raises Refusal when there is none to be had.
+        """Holds the lease of the holder's stream, from entering to leaving. Raises Refusal if it is not granted.
 
-        Blocks for a lease time at most when Redis has started anew and the log is not new, else as long as Redis and
-        Kafka take to answer.
+        Blocks at most a lease time when Redis has restarted and the log is not new, else as long as Redis and Kafka
+        take to answer.
         """
         claim = Claim(
             stream=holder.origin,
@@ -220,37 +221,38 @@ class Ownership:
         finally:
             if (held := self._held.get(claim.stream)) is not None and held.claim is claim:
                 del self._held[claim.stream]
-            # Also when it was not granted: perhaps its answer was lost. Redis knows whose the stream is.
+            # Even if it was not granted: the answer may have been lost. Redis knows which session has the stream.
             release = self._loop.create_task(
                 self._release(claim, holder.acknowledged, exact=exact, ended=ended)
             )
             self._releases.add(release)
             release.add_done_callback(self._releases.discard)
-            # So that who learns that the session has ended can have the stream.
+            # A client that is told of the session's end can then acquire the stream at once.
             await asyncio.wait((release,), timeout=_RELEASE_WAIT_S)
 
     async def confirm(self, lease: Lease, opened: Callable[[], Awaitable[None]]) -> None:
-        """Returns when nobody else can have been given the stream because its opening was not in the log yet.
+        """Returns when no sender can grant the stream to another client because this session's OPEN was not in the log.
 
-        `opened` returns when that is durable. From then on no sender finds a new log, and who found one before has
-        given the stream to another by now, or will find this lease. Nothing is asked once a session of this sender has
-        gone through it. Raises Refusal.
+        `opened` returns when the OPEN records are durable. From then on no sender finds a new log; one that found it
+        new before has granted the stream by now, or will find this lease. Only leases acquired before any session of
+        this sender was confirmed need this. Raises Refusal.
         """
         if not lease.early:
             return
         await opened()
         sent_s = self._loop.time()
         try:
-            (ours,) = await self._ask(partial(self._leases.renew, [(lease.claim, lease.holder.acknowledged)]))
+            renewed = [(lease.claim, lease.holder.acknowledged)]
+            (ours,) = await self._in_thread(partial(self._leases.renew, renewed))
         except StoreError as error:
-            raise _unknown(lease.claim, str(error)) from None
+            raise _owner_unknown(lease.claim, str(error)) from None
         if not ours:
             raise lease.lose("is another session's, at this sender or another")
         lease.renew(sent_s)
-        self._in_use = True
+        self._has_confirmed = True
 
     async def run(self) -> None:
-        """Renews until it is cancelled."""
+        """Renews the leases until it is cancelled."""
         warned = False
         while True:
             await self._renew()
@@ -258,26 +260,26 @@ class Ownership:
             if waiting and not warned:
                 self._logger.warning("sessions wait: their leases may have expired", sessions=waiting)
             warned = waiting > 0
-            await asyncio.sleep(_RETRY_S if self._absence else self._lease_s / _RENEWALS_PER_LEASE)
+            await asyncio.sleep(_RETRY_S if self._redis_fault else self._lease_s / _RENEWALS_PER_LEASE)
 
     async def await_released(self, timeout_s: float) -> None:
-        """Returns when everything is released, or after `timeout_s`: then the leases run out by themselves."""
+        """Returns when all leases are released, or after `timeout_s`: the others expire by themselves."""
         if self._releases:
             await asyncio.wait(self._releases, timeout=timeout_s)
 
     async def _acquire(self, claim: Claim, holder: Holder) -> tuple[Granted, Lease]:
         while True:
-            early = not self._in_use
+            early = not self._has_confirmed
             async with self._calls:
-                if self._absence is not None:
-                    raise _unknown(claim, self._absence)
+                if self._redis_fault is not None:
+                    raise _owner_unknown(claim, self._redis_fault)
                 sent_s = self._loop.time()
                 try:
-                    answer = await self._ask(partial(self._leases.acquire, claim))
+                    answer = await self._in_thread(partial(self._leases.acquire, claim))
                 except StoreError as error:
-                    raise _unknown(claim, str(error)) from None
+                    raise _owner_unknown(claim, str(error)) from None
             if isinstance(answer, Held):
-                raise _held(claim, answer)
+                raise _held_by_another(claim, answer)
             if not isinstance(answer, Settling):
                 break
             if not await self._may_skip_settling(answer.epoch):
@@ -300,15 +302,15 @@ class Ownership:
         return answer, lease
 
     async def _may_skip_settling(self, epoch: str) -> bool:
-        """Whether Redis has recorded that no session can have opened before it started; asked once an epoch."""
-        async with self._asking:
-            if epoch != self._asked:
+        """Whether the settling time was ended: no session was opened before Redis started. Checked once an epoch."""
+        async with self._checking:
+            if epoch != self._checked_epoch:
                 self._skips_settling = False
                 with contextlib.suppress(LogError, StoreError):  # then it settles
-                    if await self._ask(self._log_is_new):
-                        await self._ask(partial(self._leases.skip_settling, epoch))
+                    if await self._in_thread(self._log_is_new):
+                        await self._in_thread(partial(self._leases.skip_settling, epoch))
                         self._skips_settling = True
-                self._asked = epoch
+                self._checked_epoch = epoch
             return self._skips_settling
 
     async def _renew(self) -> None:
@@ -316,58 +318,58 @@ class Ownership:
         claims = [(lease.claim, lease.holder.acknowledged) for lease in held]
         sent_s = self._loop.time()
         try:
-            answers = await self._ask(partial(self._renewed, claims))
+            answers = await self._in_thread(partial(self._renew_in_redis, claims))
         except StoreError as error:
-            if self._absence is None:
+            if self._redis_fault is None:
                 self._logger.warning(
                     "leases cannot be renewed: sessions go on until their leases expire, no new ones are opened",
                     lease_s=self._lease_s,
                     reason=str(error),
                 )
-            self._absence = str(error)
+            self._redis_fault = str(error)
             return
-        if self._absence is not None:
+        if self._redis_fault is not None:
             self._logger.info("leases are renewed again")
-            self._absence = None
+            self._redis_fault = None
         for lease, ours in zip(held, answers, strict=True):
             if ours:
                 lease.renew(sent_s)
             elif self._held.get(lease.claim.stream) is lease:
                 lease.lose("is another session's now, at this sender or another")
 
-    def _renewed(self, claims: Sequence[tuple[Claim, SequenceNumber]]) -> list[bool]:
+    def _renew_in_redis(self, claims: Sequence[tuple[Claim, SequenceNumber]]) -> list[bool]:
         """In a thread."""
         self._leases.notice_restart()
         return self._leases.renew(claims)
 
     async def _release(self, claim: Claim, acknowledged: SequenceNumber, *, exact: bool, ended: bool) -> None:
         async with self._calls:
-            if self._absence is None:
+            if self._redis_fault is None:
                 release = partial(self._leases.release, claim, acknowledged, exact=exact, ended=ended)
-                with contextlib.suppress(StoreError):  # it runs out by itself
-                    await self._ask(release)
+                with contextlib.suppress(StoreError):  # it expires by itself
+                    await self._in_thread(release)
 
-    async def _ask(self, call: Callable[[], _Result]) -> _Result:
-        """The result of a call that may block, from a thread that nobody waits for at the end of the process."""
+    async def _in_thread(self, call: Callable[[], _Result]) -> _Result:
+        """The result of a call that may block, made in a daemon thread: the end of the process does not wait for it."""
         done: asyncio.Future[_Result] = self._loop.create_future()
-        threading.Thread(target=self._call, args=(call, done), name="lease", daemon=True).start()
+        threading.Thread(target=self._run_call, args=(call, done), name="lease", daemon=True).start()
         try:
             return await asyncio.shield(done)
         finally:
-            # A caller that is cancelled sees the call through, so that the calls of one session keep their order.
+            # A cancelled caller waits for the call, too, so that the calls of one session keep their order.
             if not done.done():
                 await asyncio.wait((done,))
 
-    def _call(self, call: Callable[[], _Result], done: "asyncio.Future[_Result]") -> None:
+    def _run_call(self, call: Callable[[], _Result], done: "asyncio.Future[_Result]") -> None:
         """In a thread."""
         try:
             result = call()
         except Exception as error:  # noqa: BLE001 - whatever it raises is raised where it is awaited
-            settle = partial(_set_exception, done, error)
+            resolve = partial(_set_exception, done, error)
         else:
-            settle = partial(_set_result, done, result)
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it who waited
-            self._loop.call_soon_threadsafe(settle)
+            resolve = partial(_set_result, done, result)
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and its tasks with it
+            self._loop.call_soon_threadsafe(resolve)
 
 
 def _set_result(done: "asyncio.Future[_Result]", result: _Result) -> None:
@@ -380,14 +382,14 @@ def _set_exception(done: "asyncio.Future[_Result]", error: Exception) -> None:
         done.set_exception(error)
 
 
-def _unknown(claim: Claim, reason: str) -> Refusal:
+def _owner_unknown(claim: Claim, reason: str) -> Refusal:
     return unavailable(
         f"stream {claim.stream!r}: it is unknown now whether another client feeds it: {reason}; connect"
         " again in a while"
     )
 
 
-def _held(claim: Claim, held: Held) -> Refusal:
+def _held_by_another(claim: Claim, held: Held) -> Refusal:
     since = datetime.fromtimestamp(held.since_s, UTC).isoformat(timespec="seconds")
     return Refusal(
         Code.ALREADY_EXISTS,

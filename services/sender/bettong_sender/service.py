@@ -44,18 +44,18 @@ from bettong_sender.status import SenderStatus, State
 from bettong_sender.tick_writer import TickWriter
 from bettong_sender.tracing import SenderTracing
 
-# gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
+# gRPC refuses messages larger than the frame limit and this; smaller ones the sender refuses, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
 
-# Clients that vanished without a word are found by pings, and their sessions ended.
+# Pings find clients that have vanished, and their sessions end.
 _KEEPALIVE_MS = 20_000
 _KEEPALIVE_ANSWER_MS = 10_000
 _CLIENT_PING_MS_MIN = 5_000
 
-# Sessions end within `feed.RECEIPTS_WAIT_S`; what hangs longer is cut off.
+# Sessions end within `feed.RECEIPTS_WAIT_S`; calls that take longer are cancelled.
 _SESSIONS_STOP_S = 5.0
 _SERVER_STOP_S = 1.0
-# Streams are given back, so that their clients need not wait for leases to run out; Redis answers in milliseconds.
+# Leases are released, so that clients need not wait until they expire; Redis answers in milliseconds.
 _RELEASES_STOP_S = 1.0
 
 
@@ -82,7 +82,7 @@ def _route(plan: Plan, source: Source, settings: SenderSettings) -> SourceRoute:
 
 
 def receiving_of(settings: SenderSettings) -> Receiving:
-    """What may be held of messages that have come in part, or wait."""
+    """The bounds on bytes of messages that have arrived in part, or wait to be read."""
     return Receiving(
         of_all=Bound(settings.sender_receive_bytes_max, "BETTONG_SENDER_RECEIVE_BYTES_MAX"),
         of_connection=Bound(
@@ -99,18 +99,18 @@ def shares_of(settings: SenderSettings) -> ClientShares:
         settings.sender_sessions_per_client_max,
         what="sessions",
         setting="BETTONG_SENDER_SESSIONS_PER_CLIENT_MAX",
-        remedy="end some, use fewer streams",
+        remedy="end some sessions, use fewer streams",
     )
 
 
 async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> None:
-    """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is in flight is flushed.
+    """Serves until SIGTERM or SIGINT, then opens no new sessions, flushes the frames in flight, and stops.
 
     Raises SettingsError when it cannot listen, LogError when the topics of the application cannot be used.
     """
-    stop_asked = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop_asked.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     status = SenderStatus(int(time.time()))
     sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
@@ -143,7 +143,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             instance=settings.instance,
             lease_s=settings.sender_lease_ms / 1000,
             new_token=lambda: uuid.uuid4().hex,
-            log_is_new=lambda: _is_new(settings.kafka_connection, plan.topics),
+            log_is_new=lambda: _log_is_new(settings.kafka_connection, plan.topics),
             logger=logger,
         )
         feeds = [SourceFeed(source, intake, logger) for source in sources]
@@ -153,13 +153,13 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             LiveReport(
                 live,
                 settings.instance,
-                lambda: _record(status, intake, security, traces),
+                lambda: _live_record(status, intake, security, traces),
                 settings.live_interval_ms / 1000,
                 logger,
             ),
         ):
             await _serve(
-                settings, plan, security, receiving, intake, clock, ownership, feeds, stop_asked, logger
+                settings, plan, security, receiving, intake, clock, ownership, feeds, stop_requested, logger
             )
 
 
@@ -167,7 +167,7 @@ def _tracing(settings: SenderSettings, traces: TraceExport | None) -> SenderTrac
     return SenderTracing(FrameSampling(settings.trace_ratio), traces.report) if traces is not None else None
 
 
-def _record(
+def _live_record(
     status: SenderStatus, intake: Intake, security: ServerSecurity, traces: TraceExport | None
 ) -> dict[str, str | int | float]:
     """The live record. May be called from another thread."""
@@ -184,35 +184,35 @@ async def _serve(
     clock: IngestClock,
     ownership: Ownership,
     feeds: list[SourceFeed],
-    stop_asked: asyncio.Event,
+    stop_requested: asyncio.Event,
     logger: BoundLogger,
 ) -> None:
-    """Until some time after `stop_asked` is set."""
+    """Serves until `stop_requested` is set and the drain time has passed, then stops."""
     stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
     servicer = IngestServicer(intake, ownership, shares_of(settings), receiving, stopping, logger)
     server = await _listen(settings, security, servicer, serving)
     keeper = LogKeeper(settings, plan, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
-    draining = asyncio.create_task(serving.drain(stop_asked, settings.drain_ms / 1000))
+    draining = asyncio.create_task(serving.drain(stop_requested, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
     ticking = TickWriter(intake, settings.tick_ms / 1000)
     tasks = (ownership.run(), security.watch(), ticking.run(), clock.run())
-    beside = [asyncio.create_task(each) for each in tasks]
-    running: list[asyncio.Task[None]] = []
+    background = [asyncio.create_task(each) for each in tasks]
+    reading: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():
             await asyncio.to_thread(warm, route.source, settings.partitions)
         for feed in feeds:
-            running.append(asyncio.create_task(feed.run(stopping)))
-            # A feed ends when it is told to; by itself only by a mistake of ours, which ends the sender.
-            running[-1].add_done_callback(lambda _: stopping.set())
-        await _first_of(keeper.run(stopping), *beside)
-        await ended(running, _SESSIONS_STOP_S)
+            reading.append(asyncio.create_task(feed.run(stopping)))
+            # A feed ends when `stopping` is set; before that only by a bug of ours, which ends the sender.
+            reading[-1].add_done_callback(lambda _: stopping.set())
+        await _await_first(keeper.run(stopping), *background)
+        await await_ended(reading, _SESSIONS_STOP_S)
     finally:
         stopping.set()
-        if running:
-            await asyncio.wait(running, timeout=_SESSIONS_STOP_S)
+        if reading:
+            await asyncio.wait(reading, timeout=_SESSIONS_STOP_S)
         logger.info("stopping", sessions=intake.status.sessions)
         intake.status.enter(State.STOPPING, int(time.time()))
         await serving.stop()
@@ -221,29 +221,29 @@ async def _serve(
         await security.close()
         await ownership.await_released(_RELEASES_STOP_S)
         draining.cancel()
-        for task in beside:
+        for task in background:
             task.cancel()
         await asyncio.to_thread(intake.close)
         await keeper.close()
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
 
 
-def _is_new(kafka: KafkaConnection, topics: tuple[str, ...]) -> bool:
-    """Whether nothing was ever appended. Raises LogError."""
+def _log_is_new(kafka: KafkaConnection, topics: tuple[str, ...]) -> bool:
+    """Whether nothing was ever appended to the topics. Raises LogError."""
     with LogAdmin(kafka) as admin:
         return not any(admin.ends(topics).values())
 
 
-async def _first_of(keeping: Coroutine[None, None, None], *beside: asyncio.Task[None]) -> None:
-    """Returns when `keeping` has ended; raises what any of them raises."""
+async def _await_first(keeping: Coroutine[None, None, None], *background: asyncio.Task[None]) -> None:
+    """Returns when one of them has ended, and raises what it raised."""
     task = asyncio.create_task(keeping)
-    done, _ = await asyncio.wait((task, *beside), return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait((task, *background), return_when=asyncio.FIRST_COMPLETED)
     for each in done:
         each.result()
 
 
-async def ended(feeds: Sequence[asyncio.Task[None]], s_max: float) -> None:
-    """Returns when all have ended; those that have not within `s_max`, for a decoder may never return, are cancelled.
+async def await_ended(feeds: Sequence[asyncio.Task[None]], s_max: float) -> None:
+    """Returns when all feeds have ended; cancels them after `s_max`, as a decoder may never return.
 
     Raises what one of them raised.
     """
@@ -262,8 +262,8 @@ async def _listen(
         interceptors=security.interceptors,
         options=[
             ("grpc.max_receive_message_length", settings.frame_bytes_max + _TRANSPORT_BYTES),
-            # Windows that grow by what the line carries reach 128 MB a call, unread. So a call holds 64 KB until it is
-            # read, and then one message.
+            # With probing, the windows of HTTP/2 grow up to 128 MB per call, unread. Without, a call holds 64 KB until
+            # it is read, and then one message.
             ("grpc.http2.bdp_probe", 0),
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", _KEEPALIVE_MS),

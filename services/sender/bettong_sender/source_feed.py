@@ -1,10 +1,10 @@
 """Feeds a source from an external system: each of its partitions is a stream, divided into frames by `batcher`.
 
-    open boundary log (shuts out older readers) ─> open streams ─> poll ─> batch ─> store boundaries ─> send ─> poll ...
-         ^                                                                   │
-         └─── wait, longer each time <─── whatever went wrong ───────────────┘
+    open boundary log (fences older readers) ─> open streams ─> poll ─> batch ─> store boundaries ─> send ─> poll ...
+         ^                                                               │
+         └─── wait, longer each time <─── any fault ─────────────────────┘
 
-Nothing is held over a failure but the stored boundaries, so a crash and a fault are the same to it.
+Only the stored boundaries outlive a fault, so it is handled as a crash is.
 """
 
 import asyncio
@@ -30,29 +30,29 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
 
 _POLL_MS = 100
-# Of a poll, when records wait: each costs a transaction, and at least one frame a partition.
+# Records per poll: each poll costs a transaction, and at least one frame per partition.
 _RECORDS_MAX = 40_000
-# How far it is stored with each new boundary, and when nothing new comes, so often: it saves reading again.
-_MOVED_S = 1.0
-# An external system may grow partitions; they are looked for so often.
+# `durable` is stored with each new boundary, and without one so often: a restart then reads fewer records again.
+_STORE_MOVED_S = 1.0
+# How often the partitions are checked: an external topic may gain some.
 _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
-# A round of less costs what its transaction, its frames and its wake-ups cost, however few they are.
+# A smaller round costs what its transaction, its frames and its wake-ups cost, however few records it has.
 SMALL_ROUND_RECORDS = 1_000
 SMALL_ROUND_BYTES = 1024 * 1024
 _REST_S_MAX = 0.05
-# What a row costs protobuf on top: a tag, and a length of at most 5 bytes.
+# Overhead of a row in protobuf: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 _Polled = dict[int, tuple[ExternalRecords | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalSource:
-    """What is read, and how its parts are made. The functions block and raise LogError.
+    """An external system to read, for a source, and how its parts are opened. The functions block and raise LogError.
 
     `batch_records_max`: see `records_that_fit`.
     """
@@ -66,10 +66,10 @@ class ExternalSource:
 
 
 class _Stream:
-    """One partition's session with the intake."""
+    """One partition's session at the intake. `moved`: `durable` has moved since it was stored."""
 
     def __init__(self, feed: Feed, batcher: Batcher, *, name: str, frame_bytes_max: int) -> None:
-        """`name`: the partition, for people."""
+        """`name`: the partition, for messages."""
         self.batcher = batcher
         self._name = name
         self._frame_bytes_max = frame_bytes_max
@@ -82,29 +82,29 @@ class _Stream:
         self._credits = await self.feed.open(self.batcher.boundaries.durable)
 
     async def listen(self) -> None:
-        """Takes receipts until the feed has finished. Raises Refusal."""
+        """Receives receipts until the feed has finished. Raises Refusal."""
         while (receipt := await self.feed.receipt()) is not None:
             self._credits += receipt.credits
             self.moved |= self.batcher.acknowledge(SequenceNumber(receipt.acknowledged))
             self._changed.set()
 
     async def send(self, batch: ExternalBatch) -> None:
-        """Hands a batch over, when there is a credit for it. Raises Refusal."""
+        """Passes a batch to the feed, once there is a credit for it. Raises Refusal."""
         while not self._credits:
             self._changed.clear()
             await self._changed.wait()
         self._credits -= 1
         frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns)
         frame.rows.messages.extend(batch.values)
-        # The sender that stored the boundaries has shut out all others: that is the lease.
+        # The sender that stored the boundaries has fenced all others: no lease is needed.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
     async def all_read(self) -> None:
-        """Returns when all that was handed over is given to the log. Raises Refusal."""
+        """Returns when all records that were sent are appended to the log. Raises Refusal."""
         await self.feed.all_read()
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
-        """The records that no frame can hold. Sending less at a time is no remedy for them."""
+        """Why records fit no frame, by row; smaller batches would not help. Empty when all fit."""
         most = self._frame_bytes_max - _ROW_BYTES
         if max(map(len, batch.values)) <= most:
             return {}
@@ -117,22 +117,22 @@ class _Stream:
 
 
 class SourceFeed:
-    """Reads one external system for one source, until told to stop."""
+    """Reads one external system for one source until it is stopped."""
 
     def __init__(self, external: ExternalSource, intake: Intake, logger: BoundLogger) -> None:
         self._external = external
         self._intake = intake
         self._logger = logger.bind(source=external.source, reads=external.transport.title)
         self._backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
-        self._reading = ThreadPoolExecutor(1, "reading")
-        self._storing = ThreadPoolExecutor(1, "boundaries")
-        # Until it reads, who looks must not take it for a source that does.
+        self._reader_thread = ThreadPoolExecutor(1, "reading")
+        self._store_thread = ThreadPoolExecutor(1, "boundaries")
+        # Before the first poll, the status must not show it as a source that is read.
         intake.status.sources[external.source] = (
             f"source {external.source}: {external.transport.title} is being opened"
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Waits out every fault of the log and of what is read, and says it in the status."""
+        """Until `stopping` is set. Waits out every fault of the log and the external system; the status shows it."""
         try:
             while not stopping.is_set():
                 try:
@@ -140,27 +140,27 @@ class SourceFeed:
                 except* (LogError, Refusal) as faults:
                     await self._wait(faults.exceptions[0], stopping)
         finally:
-            self._reading.shutdown(wait=False)
-            self._storing.shutdown(wait=False)
+            self._reader_thread.shutdown(wait=False)
+            self._store_thread.shutdown(wait=False)
 
     async def _wait(self, fault: BaseException, stopping: asyncio.Event) -> None:
         detail = f"source {self._external.source}: {fault}"
         if self._intake.status.sources.get(self._external.source) != detail:
-            self._logger.warning("a source waits", reason=str(fault))
+            self._logger.warning("an external source cannot be read, and is retried", reason=str(fault))
         self._intake.status.sources[self._external.source] = detail
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), self._backoff.next_s())
 
     async def _session(self, stopping: asyncio.Event) -> None:
-        """From opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them alone."""
+        """Reads from opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them."""
         boundary_log: TransactionalTopic | None = None
         reader: ExternalReader | None = None
         streams: dict[int, _Stream] = {}
         try:
-            boundary_log = await _on(self._storing, self._external.open_boundary_log)
-            stored = await _on(self._storing, boundary_log.open)
-            reader = await _on(self._reading, self._external.open_reader)
-            bounds = await _on(self._reading, lambda: reader.bounds(reader.partitions()))
+            boundary_log = await _run_in(self._store_thread, self._external.open_boundary_log)
+            stored = await _run_in(self._store_thread, boundary_log.open)
+            reader = await _run_in(self._reader_thread, self._external.open_reader)
+            bounds = await _run_in(self._reader_thread, lambda: reader.bounds(reader.partitions()))
             begun = begin(self._external.transport, stored, bounds)
             await self._store(boundary_log, {partition: each.boundaries for partition, each in begun.items()})
             # Once for all partitions: it may take a second.
@@ -171,7 +171,7 @@ class SourceFeed:
                 streams[partition] = self._stream(partition, each.boundaries)
                 await streams[partition].open()
             starts = {partition: each.start for partition, each in begun.items()}
-            await _on(self._reading, lambda: reader.assign(starts))
+            await _run_in(self._reader_thread, lambda: reader.assign(starts))
             self._logger.info("reads an external source", partitions=len(starts))
             async with asyncio.TaskGroup() as group:
                 listeners = [group.create_task(stream.listen()) for stream in streams.values()]
@@ -187,11 +187,11 @@ class SourceFeed:
         finally:
             for stream in streams.values():
                 stream.feed.close()
-            # Behind what is still under way there.
+            # Queued behind the calls that still run in these threads.
             if reader is not None:
-                self._reading.submit(reader.close)
+                self._reader_thread.submit(reader.close)
             if boundary_log is not None:
-                self._storing.submit(boundary_log.close)
+                self._store_thread.submit(boundary_log.close)
 
     async def _pump(
         self,
@@ -200,46 +200,46 @@ class SourceFeed:
         streams: Mapping[int, _Stream],
         stopping: asyncio.Event,
     ) -> None:
-        """Reads and sends until `stopping`, or until there are other partitions.
+        """Reads and sends until `stopping` is set, or the partitions have changed.
 
-        It reads on while what was read is sent, and no sooner: what comes while boundaries are stored is of the next
-        batch whole. Behind a small round it rests first: see `rest_s`.
+        It polls the next records while it sends a batch, and not before: records that arrive while boundaries are
+        stored all belong to the next batch. After a small round it pauses before it polls: see `rest_s`.
         """
         clock = asyncio.get_running_loop().time
         opened_s = clock()
-        next_moved_s = opened_s + _MOVED_S
+        next_moved_s = opened_s + _STORE_MOVED_S
         next_check_s = opened_s + _PARTITIONS_S
-        reading = self._read(reader, streams)
+        poll = self._start_poll(reader, streams)
         try:
             while not stopping.is_set():
-                polled, lag = await reading
+                polled, lag = await poll
                 begun_s = clock()
-                moved = begun_s >= next_moved_s
-                if moved:
-                    next_moved_s = clock() + _MOVED_S
-                batches = await self._divide(boundary_log, streams, polled, moved=moved)
+                stores_moved = begun_s >= next_moved_s
+                if stores_moved:
+                    next_moved_s = clock() + _STORE_MOVED_S
+                batches = await self._divide(boundary_log, streams, polled, stores_moved=stores_moved)
                 small = is_small([batch for _, batch in batches])
                 if not small:
-                    reading = self._read(reader, streams)
+                    poll = self._start_poll(reader, streams)
                 for stream, batch in batches:
                     await stream.send(batch)
                 for stream, _ in batches:
                     await stream.all_read()
                 if small:
                     await asyncio.sleep(rest_s(clock() - begun_s))
-                    reading = self._read(reader, streams)
-                self._well(lag)
+                    poll = self._start_poll(reader, streams)
+                self._note_success(lag)
                 if clock() - opened_s >= _RETRY_S_MAX:
                     self._backoff.reset()
                 if clock() >= next_check_s:
                     next_check_s = clock() + _PARTITIONS_S
-                    if await _on(self._reading, reader.partitions) != sorted(streams):
+                    if await _run_in(self._reader_thread, reader.partitions) != sorted(streams):
                         self._logger.info("the partitions of the external topic have changed")
                         return
         finally:
-            reading.cancel()
-            if not reading.cancelled():
-                reading.exception()  # has been looked at: the session ends by another fault
+            poll.cancel()
+            if not poll.cancelled():
+                poll.exception()  # else asyncio would log it: the session ends by another fault
 
     async def _divide(
         self,
@@ -247,10 +247,11 @@ class SourceFeed:
         streams: Mapping[int, _Stream],
         polled: _Polled,
         *,
-        moved: bool,
+        stores_moved: bool,
     ) -> list[tuple[_Stream, ExternalBatch]]:
-        """The batches of what was read, which may be sent: boundaries are stored (with `moved` also how far streams
-        have come).
+        """The batches of the polled records. They may be sent: their boundaries are stored.
+
+        With `stores_moved`, it also stores how far streams are durable.
         """
         batches: list[tuple[_Stream, ExternalBatch]] = []
         changed: dict[int, BatchBoundaries] = {}
@@ -259,10 +260,10 @@ class SourceFeed:
             found, is_new = stream.batcher.batches(records, position)
             stream.moved |= stream.batcher.pass_over(position)
             batches += [(stream, batch) for batch in found]
-            if is_new or (moved and stream.moved):
+            if is_new or (stores_moved and stream.moved):
                 changed[partition] = stream.batcher.boundaries
         for partition in changed:
-            streams[partition].moved = False  # before a receipt that comes while it is stored
+            streams[partition].moved = False  # before storing: a receipt that arrives meanwhile sets it again
         await self._store(boundary_log, changed)
         return batches
 
@@ -280,10 +281,10 @@ class SourceFeed:
             frame_bytes_max=self._external.frame_bytes_max,
         )
 
-    def _read(
+    def _start_poll(
         self, reader: ExternalReader, streams: Mapping[int, _Stream]
     ) -> asyncio.Future[tuple[_Polled, int]]:
-        return _on(self._reading, lambda: _poll(reader, list(streams)))
+        return _run_in(self._reader_thread, lambda: _poll(reader, list(streams)))
 
     async def _store(self, boundary_log: TransactionalTopic, changed: Mapping[int, BatchBoundaries]) -> None:
         if changed:
@@ -291,18 +292,18 @@ class SourceFeed:
                 key_of(self._external.transport, partition): each.encode()
                 for partition, each in changed.items()
             }
-            await _on(self._storing, lambda: boundary_log.append([], values))
+            await _run_in(self._store_thread, lambda: boundary_log.append([], values))
 
-    def _well(self, lag: int) -> None:
-        """All went well, for now."""
+    def _note_success(self, lag: int) -> None:
+        """Clears the source's fault in the status: a round was read and sent."""
         status = self._intake.status
         status.source_lags[self._external.source] = lag
         if status.sources.pop(self._external.source, None) is not None:
-            self._logger.info("a source goes on")
+            self._logger.info("the external source answers")
 
 
 def is_small(batches: Sequence[ExternalBatch]) -> bool:
-    """Whether a round of these batches costs what a round costs, whatever it holds."""
+    """Whether a round of these batches is so small that its cost does not depend on its size."""
     return (
         sum(len(each.values) for each in batches) < SMALL_ROUND_RECORDS
         and sum(sum(map(len, each.values)) for each in batches) < SMALL_ROUND_BYTES
@@ -310,21 +311,21 @@ def is_small(batches: Sequence[ExternalBatch]) -> bool:
 
 
 def rest_s(took_s: float) -> float:
-    """How long a small round that took `took_s` is followed by none: as long, at most 50 ms.
+    """How long to pause after a small round that took `took_s`: as long, at most 50 ms.
 
-    Rounds that follow each other at once get smaller until they take all of the machine, and then each takes longer; a
-    record that comes alone after a while waits for no rest.
+    Without pauses, rounds become smaller until they use the whole machine, and then each takes longer. A record that
+    arrives alone after a while does not wait.
     """
     return min(took_s, _REST_S_MAX)
 
 
-def _on(thread: ThreadPoolExecutor, call: Callable[[], _Found]) -> asyncio.Future[_Found]:
-    """Reader and boundary log have a thread each; what one is asked for happens there, one call after the other."""
+def _run_in(thread: ThreadPoolExecutor, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+    """Runs a call in the thread of the reader or of the boundary log, one call after the other."""
     return asyncio.get_running_loop().run_in_executor(thread, call)
 
 
 def _poll(reader: ExternalReader, partitions: list[int]) -> tuple[_Polled, int]:
-    """What came of each partition, and how many records are left."""
+    """The new records and the position of each partition, and how many records are not read yet."""
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
     polled: _Polled = {each: (found.get(each), reader.position(each)) for each in partitions}
     return polled, reader.lag()

@@ -1,10 +1,12 @@
-"""How far splitters and the log are: the frames being split, and those that the log has not answered for."""
+"""Progress of splitters and log: the frames being split, and those for which the log has not answered."""
 
 import threading
 
+from bettong.identifiers import Origin
+
 
 class SplittingProgress:
-    """Which frames are being split, and since when; how long the log has not answered. Used from several threads.
+    """Which frame each thread splits, and since when; for how long the log has not answered. Used from many threads.
 
     Times are seconds of any monotonic clock.
     """
@@ -13,46 +15,48 @@ class SplittingProgress:
         self._lock = threading.Lock()
         self._pending = 0
         self._since_s = 0.0
-        self._splitting: dict[int, tuple[str, float]] = {}
+        self._splitting: dict[int, tuple[Origin, float]] = {}
 
     @property
     def pending(self) -> int:
-        """Frames of which the log has not answered for all records."""
+        """Frames with records for which the log has not answered."""
         return self._pending
 
-    def begins(self, what: str, now_s: float) -> None:
-        """The calling thread begins with a frame of `what`."""
+    def begin_frame(self, origin: Origin, now_s: float) -> None:
+        """Notes that the calling thread begins to split a frame of this origin."""
         with self._lock:
-            self._splitting[threading.get_ident()] = (what, now_s)
+            self._splitting[threading.get_ident()] = (origin, now_s)
 
-    def ends(self) -> None:
-        """The calling thread is through with its frame."""
+    def end_frame(self) -> None:
+        """Notes that the calling thread has split its frame."""
         with self._lock:
             self._splitting.pop(threading.get_ident(), None)
 
-    def longest(self, now_s: float) -> tuple[str, float]:
-        """Whose frame has been split for longest, and for how many seconds; ("", 0) when there is none."""
+    def longest_frame(self, now_s: float) -> tuple[Origin, float]:
+        """The origin of the frame that has been split for longest, and for how many seconds; ("", 0) if none is."""
         with self._lock:
-            what, since_s = min(self._splitting.values(), key=lambda each: each[1], default=("", now_s))
-        return what, now_s - since_s
+            origin, since_s = min(
+                self._splitting.values(), key=lambda each: each[1], default=(Origin(""), now_s)
+            )
+        return origin, now_s - since_s
 
     def add_pending(self, now_s: float) -> None:
-        """The log was given records of one more frame."""
+        """Notes that records of one more frame were passed to the log."""
         with self._lock:
             if self._pending == 0:
                 self._since_s = now_s
             self._pending += 1
 
     def note_answer(self, now_s: float) -> None:
-        """The log acknowledged or refused some record."""
+        """Notes that the log acknowledged or refused a record."""
         self._since_s = now_s
 
     def remove_pending(self) -> None:
-        """The log has answered for all records of a frame."""
+        """Notes that the log has answered for all records of a frame."""
         with self._lock:
             self._pending -= 1
 
     def silent_s(self, now_s: float) -> float:
-        """How long the log has been silent while frames are pending; 0 when none is."""
+        """For how many seconds the log has not answered while frames are pending; 0 when none is."""
         with self._lock:
             return now_s - self._since_s if self._pending else 0.0

@@ -1,4 +1,4 @@
-"""What a sender says of itself: its state, and what it has done since it started. Used on the event loop alone."""
+"""The sender's state, and what it has done since it started. Used on the event loop; `metrics` from any thread."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,10 +21,10 @@ class State(Enum):
 
 @dataclass(slots=True)
 class SenderStatus:
-    """The state, since when (Unix s), what is waited for; and counts.
+    """The state, since when (Unix s), and why, as `detail`; counts since the start.
 
-    `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read;
-    `watermark_lags`: of sources, in seconds.
+    By source, `sources`: why its external system is not read; `source_lags`: that system's records that are not read
+    yet; `watermark_lags`: in seconds.
     """
 
     since_s: int
@@ -43,13 +43,13 @@ class SenderStatus:
     watermark_lags: dict[str, float] = field(default_factory=dict)
 
     def enter(self, state: State, now_s: int, detail: str = "") -> None:
-        """Another state, or another detail of the same."""
+        """Sets the state, or another detail of the same state."""
         if state is not self.state:
             self.state, self.since_s = state, now_s
         self.detail = detail
 
-    def took(self, taken: Taken, origin: Origin, sequence: SequenceNumber) -> None:
-        """Counts a client's frame."""
+    def count_frame(self, taken: Taken, origin: Origin, sequence: SequenceNumber) -> None:
+        """Counts a client's frame that was appended."""
         self.frames += 1
         self.messages += taken.messages
         self.dead_letters += len(taken.refused)
@@ -61,7 +61,7 @@ class SenderStatus:
             self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.index})"
 
     def metrics(self) -> dict[str, str | int | float]:
-        """The live record. May be called from another thread."""
+        """The live record."""
         waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
         state = State.WAITING if self.sources and self.state is State.RUNNING else self.state
         return {

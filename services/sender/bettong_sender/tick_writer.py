@@ -1,4 +1,4 @@
-"""Writes TICKs to the log, while the sender runs: see `ticker`. Used on the event loop."""
+"""Writes TICKs to the log while the sender runs: see `ticker`. Used on the event loop."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _S_NS = 1_000_000_000
 
 
 class TickWriter:
-    """One round of TICKs at a time: what the log has not answered for is not sent again meanwhile."""
+    """Writes one round of TICKs at a time: the next one waits until the log has answered."""
 
     def __init__(self, intake: Intake, tick_s: float) -> None:
         self._intake = intake
@@ -22,7 +22,7 @@ class TickWriter:
         self._answered = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled. A sender without a source whose stage needs time has nothing to do here."""
+        """Writes rounds until it is cancelled; none if no source's stage needs time."""
         if not any(route.needs_time for route in self._intake.routes.values()):
             await asyncio.Event().wait()
         while True:
@@ -30,11 +30,11 @@ class TickWriter:
             await self.tick()
 
     async def tick(self) -> None:
-        """Sends what is due now; returns when the log has answered, at the latest after its writer's timeout."""
+        """Writes the TICKs that are due; returns when the log has answered, at the latest after the log's timeout."""
         now_s, status = self._loop.time(), self._intake.status
         try:
             now_ns = self._intake.now_ns()
-        except Refusal:  # without a clock nobody has sent anything
+        except Refusal:  # no frame is accepted without a clock
             return
         due = self._intake.ticker.round(now_s, self._tick_s)
         status.watermark_lags = {
@@ -45,13 +45,13 @@ class TickWriter:
         if not due.notices or self._intake.buffer.is_full:
             return
         entry = Entry(NO_SEQUENCE, credits=0)
-        with contextlib.suppress(Refusal):  # without a log; who opens it anew says so
+        with contextlib.suppress(Refusal):  # there is no log now, which `log_keeper` reports
             written = await self._intake.append(self, entry, due.number)
             while not entry.is_answered:
                 self._answered.clear()
                 await self._answered.wait()
             if entry.is_durable:
-                due.note()
+                due.note_durable()
                 status.ticks += len(written.appends)
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:

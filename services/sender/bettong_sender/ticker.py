@@ -26,18 +26,18 @@ _S_NS = 1_000_000_000
 # So that a TICK fits the smallest frame that can be set, 16 KiB: an origin has at most 230 characters.
 ORIGINS_PER_TICK_MAX = 64
 
-# Sessions that have ended, but whose last watermark some partitions do not have yet: as many as are open at a time by
-# default. They stay for some ticks. Partitions that miss the last watermark of an origin wait until it is idle.
+# Ended sessions whose last watermark some partitions lack, at most; as many as can be open by default. They stay for
+# some ticks. A partition that misses the last watermark of an origin waits until the origin is idle.
 ENDED_MAX = 1024
 
 
 class OriginProgress:
-    """How far one session's origin has come in event time, and what each partition knows of that."""
+    """How far one session's origin is in event time, and which of its watermarks each partition knows."""
 
     def __init__(self, route: SourceRoute, session: Session, ledger: Ledger) -> None:
         self.route = route
         self.origin = session.origin
-        # Of the frames that lie in the log as a whole, with all before them; 0 while unknown. `advance` moves it.
+        # Of the newest frame that is durable with all frames before it; 0 while unknown. `advance` moves it.
         self.watermark_ns = 0
         self.moved_s = 0.0
         self._session = session
@@ -47,54 +47,54 @@ class OriginProgress:
 
     @property
     def generation(self) -> int:
-        """That of the session."""
+        """The session's generation."""
         return self._session.generation
 
     def advance(self, now_s: float) -> None:
-        """Counts what the broker has acknowledged until now."""
+        """Counts the frames that the broker has acknowledged until now."""
         self._ledger.advance()
         if self._ledger.watermark_ns > self.watermark_ns:
             self.watermark_ns, self.moved_s = self._ledger.watermark_ns, now_s
 
-    def note(self, partition: int, watermark_ns: int) -> None:
-        """The partition has a record with this watermark, and all records before it."""
+    def note_watermark(self, partition: int, watermark_ns: int) -> None:
+        """Notes that the partition has a record with this watermark, and all records before it."""
         self._known_ns[partition] = max(self._known_ns[partition], watermark_ns)
 
-    def behind(self) -> list[int]:
+    def partitions_behind(self) -> list[int]:
         """The partitions that do not know the watermark."""
         if self.is_over:
             return []
         return [partition for partition, known in enumerate(self._known_ns) if known < self.watermark_ns]
 
-    def due(self, now_s: float, tick_s: float) -> list[int]:
-        """Those of them that got nothing for a tick."""
-        return [each for each in self.behind() if now_s - self._session.sent_s(each) >= tick_s]
+    def partitions_due(self, now_s: float, tick_s: float) -> list[int]:
+        """Those of them to which no record was sent for a tick."""
+        return [each for each in self.partitions_behind() if now_s - self._session.sent_s(each) >= tick_s]
 
     def end(self) -> None:
-        """Nobody comes back under this origin: no TICK carries its watermark any more."""
+        """Notes that no client sends under this origin any more: TICKs no longer carry its watermark."""
         self.is_over = True
 
     @property
     def is_complete(self) -> bool:
-        """Whether every partition has the watermark, unless further frames come."""
-        return self.is_over or (self._ledger.is_final and not self.behind())
+        """Whether every partition has the watermark, as long as no further frames arrive."""
+        return self.is_over or (self._ledger.is_final and not self.partitions_behind())
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The TICKs of one tick: of which origin, to which partition, with which watermark."""
+    """The TICKs of one tick: the origin, partition and watermark of each."""
 
     notices: list[tuple[OriginProgress, int, int]]
 
     def number(self, now_s: float, now_ns: int) -> Taken:
-        """The TICKs, for the log's clock."""
+        """The TICKs as records, stamped with `now_ns`."""
         del now_s
         return Taken(list(self._appends(now_ns)))
 
-    def note(self) -> None:
-        """They lie in the log."""
+    def note_durable(self) -> None:
+        """Notes that the TICKs are in the log."""
         for progress, partition, watermark_ns in self.notices:
-            progress.note(partition, watermark_ns)
+            progress.note_watermark(partition, watermark_ns)
 
     def _appends(self, now_ns: int) -> Iterator[Append]:
         watermarks: defaultdict[tuple[TopicPartition, str, int], dict[Origin, int]] = defaultdict(dict)
@@ -104,7 +104,7 @@ class Round:
             route = progress.route
             log = TopicPartition(route.stage_topic, partition)
             origins = watermarks[log, route.source.name, progress.generation]
-            # A session that was taken over may still be here, beside the new one of its stream.
+            # A session that was taken over may still be listed, beside the new one of its stream.
             origins[progress.origin] = max(origins.get(progress.origin, 0), watermark_ns)
         for (log, source, generation), origins in watermarks.items():
             waiting = iter(origins.items())
@@ -121,21 +121,21 @@ class Ticker:
         self._ended: deque[OriginProgress] = deque(maxlen=ENDED_MAX)
 
     def __len__(self) -> int:
-        """How many sessions are known."""
+        """The number of known sessions, open or ended."""
         return len(self._open) + len(self._ended)
 
     def add(self, progress: OriginProgress) -> None:
-        """A session begins."""
+        """Adds a session that begins."""
         self._open[progress] = None
 
     def close(self, progress: OriginProgress) -> None:
-        """It has ended. Its frames in flight still arrive, and partitions get the watermark of those, too."""
+        """Notes that a session has ended. Its frames in flight still arrive, and partitions get their watermarks."""
         if progress in self._open:
             del self._open[progress]
             self._ended.append(progress)
 
     def end(self, progress: OriginProgress) -> None:
-        """Nobody comes back under that origin: no TICKs for it any more, nor for earlier sessions of it."""
+        """Ends TICKs for this origin, in earlier sessions too: no client sends under it any more."""
         for each in (*self._open, *self._ended):
             if each.origin == progress.origin:
                 each.end()
@@ -145,14 +145,14 @@ class Ticker:
         notices = []
         for progress in (*self._open, *self._ended):
             progress.advance(now_s)
-            due = progress.due(now_s, tick_s)
+            due = progress.partitions_due(now_s, tick_s)
             notices += [(progress, partition, progress.watermark_ns) for partition in due]
         if self._ended:
             self._ended = deque((each for each in self._ended if not each.is_complete), ENDED_MAX)
         return Round(notices)
 
     def slowest_ns(self, now_s: float) -> dict[str, int]:
-        """By source, the lowest watermark of the sessions that are open, but for those that would be idle."""
+        """By source, the lowest watermark of its open sessions; sessions that count as idle are left out."""
         found: dict[str, int] = {}
         for progress in self._open:
             idle_ns = progress.route.source.event_time.idle_timeout_ns

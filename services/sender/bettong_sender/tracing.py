@@ -1,8 +1,8 @@
-"""Spans of a sender: of each sampled frame that it takes in, and of its records. See `bettong.traces`.
+"""Spans of a sender: of each sampled frame that it receives, and of the frame's records. See `bettong.traces`.
 
-event loop     begins a frame, when it has come
-splitters      say which frame it is, and append its records
-log's thread   answers for each record that the log took; the last answer ends the frame
+event loop     notes when a frame arrives
+splitters      begin its span once it is parsed, and append its records
+log's thread   ends each record's span when the log answers; the last answer ends the frame's span
 """
 
 import threading
@@ -29,16 +29,16 @@ Answer = Callable[[int | LogError], None]
 
 @dataclass(frozen=True, slots=True)
 class SenderTracing:
-    """Which frames a sender traces, and what it reports to."""
+    """Which frames a sender traces, and where it reports their spans."""
 
     sampling: FrameSampling
     report: Report
     clock_ns: Callable[[], int] = time.time_ns
 
-    def frame(
+    def trace_frame(
         self, origin: Origin, sequence: SequenceNumber, sent_ns: int, client: FrameSampling, begun_ns: int
     ) -> "TracedFrame | None":
-        """A frame that came at `begun_ns`; None where it is not sampled. `client`: which ones its client traces."""
+        """Traces a frame that arrived at `begun_ns`; None if it is not sampled. `client`: the client's own sampling."""
         trace_id = self.sampling.trace_id(origin, sequence, sent_ns)
         if trace_id is None:
             return None
@@ -60,8 +60,8 @@ class TracedFrame:
         begun_ns: int,
     ) -> None:
         self._tracing = tracing
-        self._accept = accept_context(trace_id)
-        self._end = partial(
+        self._accept_context = accept_context(trace_id)
+        self._accept_span = partial(
             accept_span, trace_id, origin, sequence, client_traces=client_traces, begun_ns=begun_ns
         )
         self._lock = threading.Lock()
@@ -70,46 +70,48 @@ class TracedFrame:
         self._failed = ""
 
     def append(self, log: Log, to: TopicPartition, value: bytes, on_done: Answer) -> None:
-        """Appends one of its records, with a header that names its span. As `Log.append`, raises LogError."""
-        context = append_context(self._accept, to)
+        """Appends one of its records, with a header that names the record's span. Raises LogError, as `Log.append`."""
+        context = append_context(self._accept_context, to)
         begun_ns = self._tracing.clock_ns()
         with self._lock:
             self._unanswered += 1
         try:
             log.append(
-                to, value, partial(self._answered, to, on_done, begun_ns), traceparent=context.traceparent
+                to, value, partial(self._end_append, to, on_done, begun_ns), traceparent=context.traceparent
             )
         except LogError as error:
-            self._end_append(to, begun_ns, error)
+            self._report_append(to, begun_ns, error)
             raise
 
     def finish(self, messages: int, failed: str = "") -> None:
-        """All of its records are appended, or nothing more is; the frame ends with the last answer."""
+        """Notes that no more records are appended; the span ends with the last answer. `failed`: why not all were."""
         self._messages = messages
-        self._answer(failed)
+        self._count_answer(failed)
 
-    def _answered(self, to: TopicPartition, on_done: Answer, begun_ns: int, answer: int | LogError) -> None:
+    def _end_append(self, to: TopicPartition, on_done: Answer, begun_ns: int, answer: int | LogError) -> None:
         on_done(answer)
-        self._end_append(to, begun_ns, answer)
+        self._report_append(to, begun_ns, answer)
 
-    def _end_append(self, to: TopicPartition, begun_ns: int, answer: int | LogError) -> None:
+    def _report_append(self, to: TopicPartition, begun_ns: int, answer: int | LogError) -> None:
         offset, failed = (-1, str(answer)) if isinstance(answer, LogError) else (answer, "")
         self._tracing.report(
             append_span(
-                self._accept,
+                self._accept_context,
                 RecordPosition(*to, offset),
                 begun_ns=begun_ns,
                 ended_ns=self._tracing.clock_ns(),
                 failed=failed,
             )
         )
-        self._answer(failed)
+        self._count_answer(failed)
 
-    def _answer(self, failed: str) -> None:
+    def _count_answer(self, failed: str) -> None:
         with self._lock:
             self._failed = self._failed or failed
             self._unanswered -= 1
             if self._unanswered:
                 return
         ended_ns = self._tracing.clock_ns()
-        self._tracing.report(self._end(messages=self._messages, ended_ns=ended_ns, failed=self._failed))
+        self._tracing.report(
+            self._accept_span(messages=self._messages, ended_ns=ended_ns, failed=self._failed)
+        )

@@ -1,6 +1,6 @@
-"""What talks to a running Bettong: feeding a source, and reading the results of a sink.
+"""Clients of a running Bettong: `Sender` feeds a source, `Subscriber` reads the results of a sink.
 
-Knows nothing of Kafka and Redis.
+They call the sender and the receiver; nothing here may use Kafka or Redis.
 """
 
 from bettong.client.credentials import Credentials

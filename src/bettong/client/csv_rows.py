@@ -1,4 +1,4 @@
-"""Rows of CSV, cut out as they stand and then read by Arrow: so each is known by its number, however wrong it is."""
+"""Splits CSV into rows, which Arrow then parses: so every row is known by its number, also one that is malformed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bettong.schema.form import UnfitValueError, each
 from bettong.schema.tables import batch_of, default_of
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# A cell is quoted when it begins with a quote; within, two quotes are one.
+# A cell is quoted when it begins with a quote; inside, two quotes are one.
 _OPENS = re.compile(rb',"')
 _CLOSES = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 _CONVERSION = re.compile(r".*CSV conversion error to ([^:]+): (.*)", re.DOTALL)
@@ -62,9 +62,9 @@ def csv_groups(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
 
 
 def csv_texts(file: MessageFile, rows_max: int, bytes_max: int) -> tuple[list[str], list[pa.RecordBatch]]:
-    """The header's names, and the first rows as columns of text; of a name that is there twice there is none.
+    """The header's names, and the first rows as columns of text; a name that appears twice has no column.
 
-    `bytes_max`: of a row. Raises SchemaError, naming the row that is none.
+    `bytes_max`: limit of a row. Raises SchemaError that names the row that cannot be parsed.
     """
     with opened(file) as stream:
         blocks = _rows(stream, bytes_max)
@@ -89,7 +89,7 @@ def csv_texts(file: MessageFile, rows_max: int, bytes_max: int) -> tuple[list[st
 
 
 def _read_rows(file: MessageFile, reader: _CsvReader, rows: Rows) -> pa.RecordBatch:
-    """Rows at once; one by one where that fails, to name the one that does not fit."""
+    """Parses rows together; one by one where that fails, to name the row that does not fit."""
     try:
         return reader.read(rows.texts)
     except SchemaError:
@@ -109,12 +109,12 @@ def _numbered(blocks: Iterator[list[bytes]]) -> Iterator[Rows]:
 
 
 def _rows(stream: BufferedReader, bytes_max: int) -> Iterator[list[bytes]]:
-    """All rows that are not empty, some at a time; none of the lists is empty.
+    """Splits a stream into rows, in lists as they arrive; empty rows and empty lists are left out.
 
-    One that is too long ends with the line in which it became that.
+    A row that is too long ends with the line that exceeds the limit.
     """
-    begun: list[bytes] = []  # lines of a row that goes on
-    size = 0  # theirs
+    begun: list[bytes] = []  # lines of an unfinished row
+    size = 0  # of these lines
     for lines in line_blocks(stream, bytes_max):
         if begun or any(map(contains, lines, repeat(b'"'))):
             rows = []
@@ -148,7 +148,7 @@ def _is_inside(text: bytes, *, inside: bool) -> bool:
 
 
 def _names(file: MessageFile, header: bytes, bytes_max: int) -> list[str]:
-    """What the columns are called."""
+    """The names of the columns."""
     try:
         check_lengths([header], bytes_max, "is it CSV?")
         return next(csv.reader([header.removeprefix(_BYTE_ORDER_MARK).decode()]))
@@ -176,14 +176,14 @@ class _CsvReader:
         self._types = {
             field.name: pa.string()
             if _padded(field.type) or field.name in self._forms
-            else pa.bool_()  # true and 1; as a byte it has numbers alone
+            else pa.bool_()  # parses true and 1; a byte would parse numbers only
             if kind_of(field) is Kind.BOOL
             else field.type
             for field in wanted.schema
         }
 
     def read(self, rows: list[bytes]) -> pa.RecordBatch:
-        """Raises SchemaError, naming the field."""
+        """Parses rows. Raises SchemaError that names the field."""
         check_lengths(rows, self._wanted.text_bytes_max, "is a quote not closed?")
         if _is_inside(rows[-1], inside=False):
             raise SchemaError("it ends within quotes; is a quote not closed?")
@@ -206,7 +206,7 @@ class _CsvReader:
         data = b"\n".join([*rows, b""])
         table = pyarrow.csv.read_csv(
             pa.BufferReader(data),
-            # In one block and one thread: what there is fits, and other threads read other files.
+            # One block and one thread: the rows fit into it, and other threads read other files.
             read_options=pyarrow.csv.ReadOptions(
                 column_names=self._names, use_threads=False, block_size=len(data) + 1
             ),
@@ -244,7 +244,7 @@ class _CsvReader:
         return column.fill_null(default_of(field).cast(column.type))
 
     def _reason(self, rows: list[bytes], error: Exception) -> str:
-        """Why a row cannot be read. Arrow tells the value, and the column by its number at most."""
+        """Why a row cannot be parsed. Arrow reports the value, but of the column at most its number."""
         if counts := _CELLS.match(str(error)):
             return f"{counts[2]} cells, expected {counts[1]}: {', '.join(self._names)}"
         for name in filter(self._there.__contains__, self._wanted.schema.names):

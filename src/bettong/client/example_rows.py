@@ -1,4 +1,4 @@
-"""The first rows of a file, as values of JSON: what the classes of messages are inferred from."""
+"""Reads the first rows of a file as JSON values, from which the classes of messages are inferred."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bettong.errors import BettongError, SchemaError
 from bettong.schema.json_objects import record_of
 from bettong.schema.observed import Observed
 
-# Of a row: a line that is longer is hardly one message.
+# Limit of a row: a longer line is hardly one message.
 _ROW_BYTES_MAX = 16 * 1024 * 1024
-# As both JSON and Arrow read them; with zeros in front it is a code, and no number.
+# Numbers that both JSON and Arrow parse; digits with leading zeros are a code, not a number.
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
 _FLOAT = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 _BOOLS = {"true": True, "false": False}
 
 
 class Examples(NamedTuple):
-    """What was seen. `is_all`: whether the file has no more rows. `repeated`: names of several columns."""
+    """The rows that were read. `is_all`: the file has no more rows. `repeated`: names that several columns have."""
 
     rows: Observed
     is_all: bool
@@ -32,10 +32,10 @@ class Examples(NamedTuple):
 
 
 def examples(file: MessageFile, kind: Format, rows_max: int) -> Examples:
-    """The first rows of a file of JSON lines or CSV.
+    """Reads the first rows of a file of JSON lines or CSV.
 
-    Raises SchemaError for a row that is none, with where it is, and where there is none; BettongError for another kind
-    or a file that cannot be read.
+    Raises SchemaError that names a row that cannot be parsed, or for a file without rows; BettongError for another
+    format, or a file that cannot be read.
     """
     if kind not in (Format.JSON, Format.CSV):
         raise BettongError(f"{file}: fields are inferred from JSON lines and CSV; {kind} is neither")
@@ -64,7 +64,7 @@ def _of_lines(file: MessageFile, rows_max: int) -> Examples:
 
 
 def _of_cells(file: MessageFile, rows_max: int) -> Examples:
-    # One more, to know whether there are more.
+    # One more, to know whether the file has more.
     names, batches = csv_texts(file, rows_max + 1, _ROW_BYTES_MAX)
     count = sum(map(len, batches))
     seen = Observed(seen=min(count, rows_max), objects=min(count, rows_max))
@@ -78,7 +78,7 @@ def _of_cells(file: MessageFile, rows_max: int) -> Examples:
 
 
 def _values(cells: list[str]) -> Iterable[Any]:
-    """The cells of a column as JSON has them: all of one kind, or text. An empty cell is null."""
+    """The cells of a column as JSON values: all of one type, or text. An empty cell is null."""
     full = [cell for cell in cells if cell]
     readers: tuple[Callable[[str], Any], ...] = (_whole, _float, _BOOLS.__getitem__, _document)
     for read in readers:
@@ -98,7 +98,7 @@ def _whole(cell: str) -> int:
 
 
 def _float(cell: str) -> float | int:
-    """A number, or NaN. Digits beyond what a whole number has in 64 bits are a code."""
+    """A number, or NaN. More digits than a number of 64 bits has are a code."""
     if cell == "NaN":
         return math.nan
     if not _FLOAT.fullmatch(cell) or not math.isfinite(float(cell)):

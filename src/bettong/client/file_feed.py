@@ -1,4 +1,4 @@
-"""A file of messages on its way into an open stream: how far it is, what it waits for, and what of it is durable."""
+"""Sends a file of messages to an open stream: how far it is, what it waits for, and how much of it is durable."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bettong.client.refused_rows import end_reading
 from bettong.client.sender import Sender
 from bettong.errors import BettongError, ClientError
 
-# Refusals that are shown, of one file: more help nobody, and a log may be full of them.
+# Refused rows that are shown for one file: more help nobody, and would fill a log.
 SHOWN_MAX = 20
-# Without a step for so long, it says what it waits for.
+# After so long without progress, `wait` says what it waits for.
 _QUIET_S = 3.0
-_SETTLE_S_MAX = 10.0
+_FLUSH_S_MAX = 10.0
 
 
 class FileFeed:
-    """One file and its stream. `send` is for a thread of its own, all else for another one.
+    """Feeds one file to a stream. Call `send` in a thread of its own; all else is for one other thread.
 
-    `frame`: messages a frame at most. `say`: gets a line for each row that is left out, of which there are at most 20;
-    without it the first such row ends the feed. `interruptible`: what `file` reads from, to be stopped with the feed.
+    `frame`: most messages of a frame. `say`: called with a line for each of the first 20 rows that are left out;
+    without it, the first such row ends the feed. `interruptible`: what `file` reads from, to be stopped with the feed.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class FileFeed:
         self._interruptible = interruptible
         self._clock = clock
         self._ended = threading.Event()
-        self._step: tuple[int, int] = (0, 0)
-        self._stepped_s = clock()
+        self._progress: tuple[int, int] = (0, 0)
+        self._progress_s = clock()
 
     def send(self) -> tuple[int, float]:
-        """Sends the file and ends the stream; how many messages of it are new, and how many seconds it took.
+        """Sends the file and ends the stream; returns how many of its messages are new, and the seconds it took.
 
-        When it cannot be read to its end, what was read before becomes durable all the same. Raises BettongError.
+        When the file cannot be read to its end, the messages before become durable all the same. Raises BettongError.
         """
         begun, info = self._clock(), self.sender.source
         most = min(self._frame, info.frame_messages_max or self._frame)
@@ -73,24 +73,24 @@ class FileFeed:
                 raise
             except BettongError:
                 with suppress(ClientError):
-                    self.sender.flush(_SETTLE_S_MAX)
+                    self.sender.flush(_FLUSH_S_MAX)
                 raise
             self.sender.flush()
         return self.fresh, self._clock() - begun
 
     def abandon(self) -> None:
-        """Ends at once, whatever is under way. Harmless when it has ended."""
+        """Closes at once, without waiting for receipts. Does nothing when closed already."""
         self._ended.set()
         if self._interruptible is not None:
             self._interruptible.stop()
         self.sender.abandon()
 
     def wait(self) -> str:
-        """What it has waited for, for some seconds now; empty while it goes on. Ask it once in a while."""
-        step = (self.messages, self.sender.acknowledged)
-        if step != self._step:
-            self._step, self._stepped_s = step, self._clock()
-        if self._clock() - self._stepped_s < _QUIET_S:
+        """What the feed has waited for in the last seconds; empty while it makes progress. Call it regularly."""
+        progress = (self.messages, self.sender.acknowledged)
+        if progress != self._progress:
+            self._progress, self._progress_s = progress, self._clock()
+        if self._clock() - self._progress_s < _QUIET_S:
             return ""
         return self.sender.hindrance or (self.file.name if isinstance(self.file, Piped) else "")
 
@@ -103,7 +103,7 @@ class FileFeed:
             self.done = portion.done
 
     def _leave_out(self, complaint: str) -> None:
-        if self._ended.is_set():  # else a file of nothing but refusals is read to its end
+        if self._ended.is_set():  # else a file of refused rows only would be read to its end
             raise ClientError(f"{self.file} is not read any further")
         self.refused += 1
         if self._say is not None and self.refused <= SHOWN_MAX:

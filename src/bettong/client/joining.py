@@ -1,12 +1,12 @@
-"""Small frames joined while they wait, so that a message that is sent by itself does not cost a frame. Pure.
+"""Joins small frames while they wait, so that messages sent one by one do not cost a frame each. Pure.
 
     sent by 5 calls          1    2  3    4  5         frames 1 and 3 are in flight, 5 waits
     frames                   1    3       5
 
-A small frame goes at once when none went just before. Else it waits for a moment, and while several are without a
-receipt, as TCP's do (Nagle, RFC 896). A joined frame has the number of its last part. What was sent once is never
-joined: under a number that a sender may have seen there must be the same messages for ever. So only the frames of a
-stream that nobody feeds again can be joined.
+A small frame is sent at once when none was sent just before. Else it waits for `FRAME_GAP_S`, and while `IN_FLIGHT_MAX`
+frames have no receipt, as small TCP segments do (Nagle, RFC 896). A joined frame has the number of its last part. A
+frame that was sent is never joined again: a sender may have seen its number, so its messages must stay the same. So
+only the frames of a stream that no other client resumes can be joined.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import pyarrow as pa
 
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Welcome
 
-# From here on a frame costs by what is in it, and not by what a frame costs.
+# Above this size, the cost of a frame is that of its messages: joining saves nothing.
 _MESSAGES_MAX = 500
 _BYTES_MAX = 32 * 1024
 
-# The sender takes no frame whose rows become too many bytes as columns. Joined rows may grow this many times, and
-# fields of a fixed width take at most half of a frame.
+# The sender refuses a frame whose rows become too many bytes as columns. So joined rows may grow this many times when
+# decoded, and fields of a fixed width take at most half of a frame.
 _GROWTH = 16
 _FIXED_PART = 2
 
-# So long after a frame a small one follows at the soonest. Receipts alone do not do: what is answered soon is followed
-# soon, by less, until small frames fill the machine.
-REST_S = 0.004
-# A small frame waits while so many are in flight: where each takes long, they become larger.
-IN_FLIGHT = 4
+# Minimum time from one frame to a small one after it. Waiting for receipts alone is not enough: quick receipts let ever
+# smaller frames follow, until these use up the machine.
+FRAME_GAP_S = 0.004
+# A small frame waits while so many are in flight: so frames grow where receipts are slow.
+IN_FLIGHT_MAX = 4
 
 
 class PendingFrame:
@@ -61,7 +61,7 @@ class Joining:
 
     @classmethod
     def of(cls, welcome: Welcome) -> Joining:
-        """As a sender said it."""
+        """The limits in a sender's Welcome."""
         schema = pa.ipc.read_schema(pa.py_buffer(welcome.source.arrow_schema))
         width = max(1, fixed_bytes(schema))
         return cls(
@@ -74,12 +74,12 @@ class Joining:
             min(_BYTES_MAX, welcome.frame_bytes_max // _GROWTH),
         )
 
-    def waits(self, last: PendingFrame) -> bool:
-        """Whether the last frame is one that others may be joined to."""
+    def may_grow(self, last: PendingFrame) -> bool:
+        """Whether more frames may be joined to the last one."""
         return not last.sent and last.messages < self.messages_max and last.size < self.bytes_max
 
     def join(self, last: PendingFrame, new: PendingFrame) -> bool:
-        """Joins a new frame to the last one; False where it must be one by itself."""
+        """Joins a new frame to the last one; False where it must stay a frame of its own."""
         alike = last.parts[-1].frame.WhichOneof("body") == new.parts[-1].frame.WhichOneof("body")
         fits = last.messages + new.messages <= self.messages_max and last.size + new.size <= self.bytes_max
         if last.sent or not (alike and fits):
@@ -90,14 +90,14 @@ class Joining:
         return True
 
     def request(self, frame: PendingFrame) -> IngestRequest:
-        """The frame as it goes, from now on always."""
+        """The request of a frame to send; the same each time it is sent."""
         if len(frame.parts) > 1:
             frame.parts = [joined([part.frame for part in frame.parts], self.schema)]
         return frame.parts[0]
 
 
 def joined(parts: Sequence[IngestFrame], schema: pa.Schema) -> IngestRequest:
-    """The messages of all parts, which have one kind of body, in their order; as old as the oldest."""
+    """Concatenates frames with the same kind of body, in their order; `sent_ns` is that of the oldest."""
     request = IngestRequest()
     frame = request.frame
     frame.sequence = parts[-1].sequence
@@ -113,7 +113,7 @@ def joined(parts: Sequence[IngestFrame], schema: pa.Schema) -> IngestRequest:
 
 
 def fixed_bytes(fields: pa.Schema | pa.StructType) -> int:
-    """What a message takes as columns, whatever it holds."""
+    """The bytes that a message takes as columns in fields of a fixed width."""
     return sum(_width(field.type) for field in fields)
 
 

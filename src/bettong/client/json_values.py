@@ -1,7 +1,7 @@
 """Values of a source's fields as columns.
 
-The sender says with each field which kind it is (`bettong.kind`), for Arrow's types alone do not: a bool travels as a
-byte, and text as bytes where its width is fixed.
+The metadata of a field name its kind (`bettong.kind`), which its Arrow type alone does not: a bool is sent as a byte,
+and text of a fixed width as bytes.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def form_of(field: pa.Field) -> Form | None:
 
 
 def column_of(field: pa.Field, values: list[Any]) -> Any:
-    """What a FieldReader read, as a column for `tables.batch_of`."""
+    """Makes a column for `tables.batch_of` of the values that a FieldReader read."""
     found = field_of_arrow(field.name, field)
     if found.form is not None:
         return column_of_values(found, values)

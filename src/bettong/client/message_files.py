@@ -1,16 +1,16 @@
 """Files of messages, read as frames: framed binary, lines of text, JSON lines, CSV and Parquet.
 
-| format    | a message is                                            | goes as | by ending           |
-| --------- | ------------------------------------------------------- | ------- | ------------------- |
-| `binary`  | u32 length (big-endian), then so many bytes             | bytes   | .bin .msg .dat      |
-| `lines`   | a line of text without its end                          | bytes, or the one text field | .txt .log |
-| `json`    | a line with an object that has the schema's fields      | columns | .json .jsonl .ndjson |
-| `csv`     | a row; the first line names the schema's fields          | columns | .csv                |
-| `parquet` | a row; columns are named as the schema's fields          | columns | .parquet .pq        |
+| format    | a message is                                       | sent as                      | file name ends with  |
+| --------- | -------------------------------------------------- | ---------------------------- | -------------------- |
+| `binary`  | u32 length (big-endian), then so many bytes        | bytes                        | .bin .msg .dat       |
+| `lines`   | a line of text without its line feed               | bytes, or the one text field | .txt .log            |
+| `json`    | a line with an object that has the schema's fields | columns                      | .json .jsonl .ndjson |
+| `csv`     | a row; the first line names the schema's fields    | columns                      | .csv                 |
+| `parquet` | a row; columns are named as the schema's fields    | columns                      | .parquet .pq         |
 
-Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1.
+The source's decoder reads bytes. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1.
 JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV a datetime, Decimal,
-list and the like is its JSON without quotes; an empty cell is None where the field may have that, and NaN is a number.
+list and the like is its JSON without quotes; an empty cell is None where the field may be None, and NaN is a number.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from bettong.client.message_input import (
     share,
     size_of,
 )
-from bettong.client.refused_rows import Refuse, end_reading, parts
+from bettong.client.refused_rows import Refuse, end_reading, frame_bodies
 from bettong.errors import BettongError, SchemaError
 from bettong.schema.defaults import has_default
 from bettong.schema.json_objects import reader_by_arrow, record_of
@@ -50,7 +50,7 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 class Format(StrEnum):
-    """How messages lie in a file."""
+    """How a file stores messages."""
 
     BINARY = "binary"
     LINES = "lines"
@@ -70,9 +70,9 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """The messages of one frame: as bytes or as columns. `last` is the number of the last one in the file, from 1.
+    """The messages of one frame: as bytes or as columns. `last`: the number of the last one in the file, from 1.
 
-    Messages that were refused have numbers, too.
+    Messages that were refused are counted, too.
     """
 
     last: int
@@ -81,7 +81,7 @@ class Portion:
 
 
 def format_of(path: Path, *, offered: Iterable[Format] = Format) -> Format:
-    """The format that a file's ending stands for. Raises BettongError, with those on offer, for an unknown one."""
+    """The format that the end of a file's name stands for. Raises BettongError, with those on offer, for another."""
     for kind, endings in _ENDINGS.items():
         if path.suffix.lower() in endings:
             return kind
@@ -91,12 +91,12 @@ def format_of(path: Path, *, offered: Iterable[Format] = Format) -> Format:
 def portions(
     file: MessageFile, kind: Format, wanted: Wanted, *, refuse: Refuse = end_reading
 ) -> Iterator[Portion]:
-    """The file, frame by frame, in order. Memory is bounded by a few frames.
+    """Reads a file as frames, in order. Memory is bounded by a few frames.
 
-    Batch boundaries depend on the file and `wanted` alone, so reading again gives the same; a row that is refused only
-    lacks in its frame. Content that does not fit is told to `refuse`, with where it is; by default that raises
-    SchemaError. Where nobody knows how to read on, SchemaError is raised in any case. Raises BettongError for a file
-    or a source of another kind.
+    Frame boundaries depend on the file and `wanted` alone, so reading again gives the same; a refused row is only
+    missing from its frame. Content that does not fit is reported to `refuse`, with its position; by default that raises
+    SchemaError. Where the next message cannot be found, SchemaError is raised in any case. Raises BettongError for a
+    file that cannot be read, or for a format that the source does not take.
     """
     _check_kind(file, kind, wanted)
     readers: dict[Format, Callable[[MessageFile, Wanted], Iterator[Group]]] = {
@@ -109,7 +109,7 @@ def portions(
     before = 0
     try:
         for group in readers[kind](file, wanted):
-            for count, body in parts(group, wanted.bytes_max, refuse):
+            for count, body in frame_bodies(group, wanted.bytes_max, refuse):
                 yield Portion(before + count, body, group.done)
             before += group.length
     except OSError as error:
@@ -136,13 +136,13 @@ def _one_text(schema: pa.Schema) -> bool:
 def _binary(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
     size, done = size_of(file), 0
     messages: list[bytes] = []
-    held = 0
+    group_bytes = 0
     for message, position in _framed(file, wanted):
         messages.append(message)
-        held += len(message)
-        if len(messages) == wanted.messages_max or held >= wanted.text_bytes_max:
+        group_bytes += len(message)
+        if len(messages) == wanted.messages_max or group_bytes >= wanted.text_bytes_max:
             yield _of_messages(file, done, messages, share(position, size))
-            done, messages, held = done + len(messages), [], 0
+            done, messages, group_bytes = done + len(messages), [], 0
     if messages:
         yield _of_messages(file, done, messages, share(size or 0, size))
 
@@ -157,10 +157,10 @@ def _of_messages(file: MessageFile, before: int, messages: list[bytes], done: fl
 
 
 def _framed(file: MessageFile, wanted: Wanted) -> Iterator[tuple[bytes, int]]:
-    """Each message, and where it ends. Behind a wrong length nobody knows where the next one begins."""
+    """Each message, and the offset of its end. After a wrong length, the start of the next message is unknown."""
     rest, read, number = b"", 0, 0
     with opened(file) as stream:
-        while block := stream.read1(_BLOCK_BYTES):  # a pipe may rest in the middle of a block
+        while block := stream.read1(_BLOCK_BYTES):  # a pipe may pause in the middle of a block
             read += len(block)
             rest, position = rest + block, 0
             while len(rest) - position >= _LENGTH.size:
@@ -236,5 +236,5 @@ def _parquet(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
                 )
                 before += len(batch)
     except pa.ArrowException as error:
-        where = f", behind row {before}" if before else ""
+        where = f", after row {before}" if before else ""
         raise SchemaError(f"{file}{where}: {error}") from None

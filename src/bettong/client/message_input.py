@@ -1,4 +1,4 @@
-"""Where messages are read from: a file, or a pipe, of which nobody knows how long it is."""
+"""Inputs of messages: a file, or a pipe, whose length is unknown."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from bettong.errors import ClientError, SchemaError
 # What a frame is made of: bytes for a decoder, or columns.
 Body: TypeAlias = list[bytes] | pa.RecordBatch
 
-# Text is longer than its columns: by names of fields, escapes and spaces. More than this is no message of that size.
+# Text is longer than its columns: by names of fields, escapes and spaces. But a text longer than so many frames cannot
+# be a message that fits one.
 _TEXT_FRAMES_MAX = 16
 _BLOCK_BYTES = 1024 * 1024
-_POLL_S = 0.1  # between two polls whether an input is still wanted
+_POLL_S = 0.1  # how often a read that waits checks whether it was stopped
 
 
 @dataclass(frozen=True, slots=True)
 class Piped:
-    """An input that is read once, from its beginning. `name`: what errors call it."""
+    """An input that can be read only once, from its beginning. `name`: what errors call it."""
 
     name: str
     stream: BufferedReader
@@ -42,7 +43,7 @@ MessageFile: TypeAlias = Path | Piped
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a source takes, and how much of it at a time."""
+    """What a source takes, and the limits of one frame."""
 
     schema: pa.Schema
     takes_rows: bool
@@ -51,15 +52,15 @@ class Wanted:
 
     @property
     def text_bytes_max(self) -> int:
-        """The longest row of text, and where a group of them ends: so memory is bounded, whatever is in the file."""
+        """Limit of a row of text, and of a group of rows: it bounds memory, whatever the file holds."""
         return _TEXT_FRAMES_MAX * self.bytes_max
 
 
 class Group(NamedTuple):
-    """So many rows, which make one frame where all can be read and it is not too large.
+    """So many rows, which make one frame if all can be read and fit.
 
-    `read` makes a body of the rows from one index to another; a SchemaError for one that does not fit says why, not
-    where. `position` says where a row is. `done`: share of the file so far, None where it has no end.
+    `read` makes a body of the rows from one index to another; its SchemaError says why a row does not fit, not which.
+    `position` says where a row is. `done`: share of the file that is read so far, None for a pipe.
     """
 
     length: int
@@ -69,18 +70,18 @@ class Group(NamedTuple):
 
 
 class InterruptibleInput(io.RawIOBase):
-    """A descriptor whose reads end when `stop` is called by another thread: a pipe may be silent for ever."""
+    """A descriptor whose reads end when another thread calls `stop`: a pipe may be silent for ever."""
 
     def __init__(self, descriptor: io.FileIO) -> None:
         self._input = descriptor
         self._stopped = threading.Event()
 
     def readable(self) -> bool:
-        """It is."""
+        """See RawIOBase."""
         return True
 
     def stop(self) -> None:
-        """Lets a read that waits, and each later one, raise ClientError. Harmless when nobody reads."""
+        """Makes a read that waits, and each later one, raise ClientError. Harmless when no read waits."""
         self._stopped.set()
 
     def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
@@ -92,31 +93,31 @@ class InterruptibleInput(io.RawIOBase):
 
 
 def opened(file: MessageFile) -> AbstractContextManager[BufferedReader]:
-    """Its bytes, from the beginning."""
+    """Opens the input at its beginning."""
     return nullcontext(file.stream) if isinstance(file, Piped) else file.open("rb")
 
 
 def size_of(file: MessageFile) -> int | None:
-    """Its length in bytes; None where nobody knows."""
+    """The length of the input in bytes; None if unknown."""
     return None if isinstance(file, Piped) else file.stat().st_size
 
 
 def share(position: int, size: int | None) -> float | None:
-    """How much of an input that is, 0 to 1; a file may have grown meanwhile."""
+    """The share of the input that is read, 0 to 1; a file may have grown meanwhile."""
     return None if size is None else min(1.0, position / max(size, 1))
 
 
 class Rows(NamedTuple):
-    """Rows of text without their ends, and the number of each in its file, from 1. What is too long is cut."""
+    """Rows of text without line ends, and the number of each in its file, from 1. One that is too long is truncated."""
 
     texts: list[bytes]
     numbers: Sequence[int]
 
 
 def line_blocks(stream: BufferedReader, bytes_max: int) -> Iterator[list[bytes]]:
-    """All lines, without their line feeds, as they come: some at a time.
+    """All lines, without their line feeds, in lists as they arrive.
 
-    Of one that is longer than `bytes_max` there is one byte more than that, for `check_lengths`.
+    A line longer than `bytes_max` is truncated to one byte more than that, so that `check_lengths` finds it.
     """
     rest = b""
     while block := stream.read1(_BLOCK_BYTES):
@@ -133,7 +134,7 @@ def line_blocks(stream: BufferedReader, bytes_max: int) -> Iterator[list[bytes]]
 
 
 def lines_of(stream: BufferedReader, bytes_max: int) -> Iterator[Rows]:
-    """All lines that are not empty."""
+    """All lines that are not blank, with their numbers."""
     before = 0
     for lines in line_blocks(stream, bytes_max):
         numbers = range(before + 1, before + 1 + len(lines))
@@ -146,13 +147,13 @@ def lines_of(stream: BufferedReader, bytes_max: int) -> Iterator[Rows]:
 
 
 def check_lengths(texts: list[bytes], bytes_max: int, remedy: str) -> None:
-    """Raises SchemaError when there is a row that was cut."""
+    """Raises SchemaError when a row was truncated."""
     if max(map(len, texts)) > bytes_max:
         raise SchemaError(f"longer than {bytes_max:,} bytes; {remedy}")
 
 
 def groups_of(blocks: Iterator[Rows], wanted: Wanted) -> Iterator[Rows]:
-    """Cuts rows into groups, by their number and length alone, however they come."""
+    """Splits rows into groups by their number and length alone, however they arrive."""
     texts: list[bytes] = []
     numbers: list[int] = []
     size = 0
@@ -170,7 +171,7 @@ def groups_of(blocks: Iterator[Rows], wanted: Wanted) -> Iterator[Rows]:
 
 
 def _count(texts: list[bytes], wanted: Wanted) -> int:
-    """How many of these make a group."""
+    """How many of these rows make a group."""
     most = texts[: wanted.messages_max]
     size_max = wanted.text_bytes_max
     if sum(map(len, most)) < size_max:

@@ -1,4 +1,4 @@
-"""The outbox of a client's stream: frames that hold no receipt yet, and credits. Pure; guarded by its owner.
+"""The outbox of a client's stream: frames without a receipt, and credits. Pure; its owner locks it.
 
 acknowledged | in flight | unsent |
              '---- frames -------'     all are sent again, in this order, when a session is lost
@@ -7,14 +7,14 @@ acknowledged | in flight | unsent |
 import math
 from collections import deque
 
-from bettong.client.joining import IN_FLIGHT, REST_S, Joining, PendingFrame
+from bettong.client.joining import FRAME_GAP_S, IN_FLIGHT_MAX, Joining, PendingFrame
 from bettong.v1.ingest_pb2 import IngestRequest, Receipt
 
 
 class Outbox:
     """Holds at most as many frames as a session has credits. `joining`: None where each frame stays as it is.
 
-    Times are of a clock that never goes back.
+    Times are those of a monotonic clock.
     """
 
     def __init__(self, acknowledged: int) -> None:
@@ -34,26 +34,26 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether there is a credit for one frame more; never without a session."""
+        """Whether there is a credit for one more frame; False without a session."""
         return self._credits > len(self._frames) - self._in_flight
 
     def wait_s(self, now_s: float) -> float | None:
-        """For how long no frame is to be sent; None: until a receipt comes, or another frame."""
+        """How long to wait before the next frame is sent; None: until a receipt or another frame arrives."""
         if not self._credits or self._in_flight == len(self._frames):
             return None
         is_last = self._in_flight == len(self._frames) - 1
-        if self.joining is None or not is_last or not self.joining.waits(self._frames[-1]):
+        if self.joining is None or not is_last or not self.joining.may_grow(self._frames[-1]):
             return 0.0
-        return max(0.0, self._sent_s + REST_S - now_s) if self._in_flight < IN_FLIGHT else None
+        return max(0.0, self._sent_s + FRAME_GAP_S - now_s) if self._in_flight < IN_FLIGHT_MAX else None
 
     def resumed(self, acknowledged: int) -> None:
-        """The sender knows the stream up to there, from before the first session; call it before the first `put`."""
+        """Notes that frames up to `acknowledged` were durable before the first session. Call it before any `put`."""
         self.acknowledged = max(self.acknowledged, acknowledged)
 
     def put(self, request: IngestRequest, messages: int) -> bool:
-        """Takes a frame, numbered above all before it; False when there is no room.
+        """Queues a frame, numbered above all earlier ones; False when there is no room.
 
-        One that has its receipt already is done: another program fed the stream further than this one.
+        A frame that is acknowledged already is dropped: another program fed the stream further than this one.
         """
         sequence = request.frame.sequence
         if not self._newest < sequence <= self.acknowledged:
@@ -66,11 +66,11 @@ class Outbox:
         return True
 
     def opened(self, credits_: int) -> None:
-        """A session has started."""
+        """Notes that a session has started, with so many credits."""
         self._in_flight, self._credits = 0, credits_
 
     def lost(self) -> None:
-        """The session has ended: all frames without a receipt are unsent again."""
+        """Notes that the session has ended: all frames without a receipt are unsent again."""
         self._in_flight, self._credits = 0, 0
 
     def next(self, now_s: float) -> IngestRequest | None:
@@ -84,11 +84,11 @@ class Outbox:
         return frame.parts[0] if self.joining is None else self.joining.request(frame)
 
     def received(self, receipt: Receipt) -> None:
-        """Drops the frames that a receipt is for, and takes its credits."""
+        """Drops the frames that a receipt acknowledges, and adds its credits."""
         self.acknowledged = max(self.acknowledged, receipt.acknowledged)
         self.dead_letters += receipt.dead_letters
         self._credits += receipt.credits
         while self._frames and self._frames[0].sequence <= self.acknowledged:
             self._frames.popleft()
-            # The sender may know more to be durable, from an earlier session, than this one has sent again.
+            # The receipt may acknowledge frames of an earlier session that this one has not sent again yet.
             self._in_flight = max(0, self._in_flight - 1)

@@ -1,4 +1,4 @@
-"""Files of messages sent so that sending one again adds nothing twice: a frame's number is that of its last message."""
+"""Sends files of messages idempotently: a frame's sequence is the number of its last message in the file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bettong.client.message_files import Format, Portion
 from bettong.client.sender import Sender
 from bettong.errors import BettongError, RefusedError
 
-# Of a stream's name: no two files share so many bits of a hash.
+# Of the hash in a stream's name: enough that no two files share one.
 _FINGERPRINT_BYTES = 16
 
 
 def stream_of_file(path: Path, kind: Format) -> str:
-    """The stream of a file: named after all that it holds, and how that is read, wherever it lies.
+    """The stream of a file, named after its content and its format, not after its path.
 
-    So a file that has grown or was mended is another one. Reads all of it. Raises BettongError.
+    So a file that was extended or corrected is another stream. Reads all of it. Raises BettongError.
     """
     try:
         with path.open("rb") as file:
@@ -28,15 +28,15 @@ def stream_of_file(path: Path, kind: Format) -> str:
 
 
 def send_portions(sender: Sender, found: Iterable[Portion]) -> int:
-    """Sends all of a file; returns how many messages that were, durable ones too.
+    """Sends all of a file; returns the number of its messages, with those that were durable before.
 
-    Raises RefusedError when the stream was fed before, but not with these frames, and what the sender raises.
+    Raises RefusedError when the stream was fed before, but with other frames; and what the sender raises.
     """
     durable, last, count = sender.acknowledged, 0, 0
     for portion in found:
         if last < durable < portion.last:
             raise RefusedError(
-                f"stream {sender.stream!r} was fed before, up to message {durable}, and that is inside a frame now:"
+                f"stream {sender.stream!r} was fed before, up to message {durable}, which is now inside a frame:"
                 " send the same file with the same --frame, or another file under another name"
             )
         last = portion.last

@@ -10,30 +10,30 @@ import pyarrow as pa
 from bettong.client.message_input import Body, Group
 from bettong.errors import SchemaError
 
-# Is told of a row that cannot be read, in one line: where it is and why. It raises to end the reading.
+# Called with one line for a row that cannot be read: where it is and why. It may raise to end the reading.
 Refuse = Callable[[str], None]
 
 
 def end_reading(complaint: str) -> None:
-    """Refuses no row but all of the file: raises SchemaError."""
+    """Refuses the whole file, not only the row: raises SchemaError."""
     raise SchemaError(complaint)
 
 
-def parts(group: Group, bytes_max: int, refuse: Refuse) -> Iterator[tuple[int, Body]]:
-    """Bodies that fit a frame, in order, each with how many rows of the group are behind it, refused ones too.
+def frame_bodies(group: Group, bytes_max: int, refuse: Refuse) -> Iterator[tuple[int, Body]]:
+    """Bodies that fit a frame, in order, each with the number of the group's rows up to its end, with refused ones.
 
-    A row is refused when it cannot be read alone, or is too large alone. All before it were read then, but for what a
-    whole group takes as one.
+    A row is refused when it cannot be read alone, or is too large alone. Rows are refused in order, but those too large
+    after all others of the group.
     """
     readable = list(_readable(group, 0, group.length, refuse))
     if not readable:
         return
     kept = list(chain.from_iterable(range(start, stop) for start, stop, _ in readable))
-    yield from _small_enough(group, kept, _joined([body for *_, body in readable]), bytes_max, refuse)
+    yield from _split_to_fit(group, kept, _joined([body for *_, body in readable]), bytes_max, refuse)
 
 
 def _readable(group: Group, start: int, stop: int, refuse: Refuse) -> Iterator[tuple[int, int, Body]]:
-    """Reads rows at once; where that fails, each half of them."""
+    """Reads rows together; where that fails, each half of them."""
     try:
         body = group.read(start, stop)
     except SchemaError as error:
@@ -56,10 +56,10 @@ def _joined(bodies: list[Body]) -> Body:
     return pa.concat_batches(bodies)
 
 
-def _small_enough(
+def _split_to_fit(
     group: Group, kept: list[int], body: Body, bytes_max: int, refuse: Refuse
 ) -> Iterator[tuple[int, Body]]:
-    """Halves what is too large for a frame until it fits. `kept`: the row of each message."""
+    """Halves a body that is too large for a frame until its parts fit. `kept`: the row of each message."""
     count = len(kept)
     size = (
         sum(map(len, body)) + 8 * count
@@ -72,5 +72,5 @@ def _small_enough(
         refuse(f"{group.position(kept[0])}: {size} bytes, the sender takes {bytes_max}")
     else:
         half = count // 2
-        yield from _small_enough(group, kept[:half], body[:half], bytes_max, refuse)
-        yield from _small_enough(group, kept[half:], body[half:], bytes_max, refuse)
+        yield from _split_to_fit(group, kept[:half], body[:half], bytes_max, refuse)
+        yield from _split_to_fit(group, kept[half:], body[half:], bytes_max, refuse)

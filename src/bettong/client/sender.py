@@ -1,4 +1,4 @@
-"""Feeds a source: frames of rows, messages or columns, delivered once each although connections are lost."""
+"""Sends frames of rows, messages or columns to a source; each counts once, even when connections are lost."""
 
 import time
 import uuid
@@ -22,10 +22,10 @@ from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """What a source takes, as the sender said. `fingerprint` is that of `schema`.
+    """The schema and the limits of a source, as the sender reports them. `fingerprint`: of `schema`.
 
     `takes_json`: rows may be JSON objects.
-    `frame_messages_max`, `frame_bytes_max`: of one frame; the first is 0 when the sender knows no such limit.
+    `frame_messages_max`, `frame_bytes_max`: limits of one frame; the first is 0 when the sender reports none.
     """
 
     name: str
@@ -39,33 +39,33 @@ class SourceInfo:
 
 
 class Sender:
-    """A stream of frames into a source. For one producing thread; a context manager.
+    """Sends a stream of frames to a source. Use it from one thread; a context manager.
 
         with Sender("127.0.0.1:7100", "orders") as orders:
             orders.send_messages([Order(...), Order(...)])
 
-    A send returns as soon as its messages may be in flight, and blocks while the sender grants no credit. A few
-    thousand messages make the best speed. Each send is a frame. Small ones that follow each other within 4 ms become
-    one, with the number of the last (decision 60), unless the stream has a name.
-    Frames without a receipt are kept and, after a lost connection, sent again under their numbers, so each counts once.
+    A send queues its messages and returns without waiting for a receipt; it blocks while the sender grants no credit.
+    Each send is a frame; throughput is best with a few thousand messages in each. Without a name for the stream, small
+    frames sent within 4 ms of each other are joined into one, with the number of the last (decision 60).
+    Frames without a receipt are kept, and sent again with their numbers after a lost connection, so each counts once.
     Leaving the context waits for all receipts.
 
-    To go on after a crash of this process, name the stream and number each frame by its position in an input that can
-    be read again (`sequence`: an offset in a file, the id of a message):
+    To resume after a crash of this process, name the stream, and number each frame by its position in an input that
+    can be read again (`sequence`: an offset in a file, the id of a message):
 
         with Sender("127.0.0.1:7100", "orders", stream="feed-3") as orders:
             for offset, order in read(path, after=orders.acknowledged):
                 orders.send_messages([order], sequence=offset)
 
-    Reading from the beginning is right too: frames up to `acknowledged` are not sent again. Never send other messages
-    under a number that was used: of two frames of one number, one counts. So without such an input, don't name it.
+    Reading from the beginning works too: frames up to `acknowledged` are not sent again. Never reuse a number for other
+    messages: of two frames with one number, only one counts. So without such an input, do not name the stream.
 
-    A stream is for one client at a time. A sender whose stream another client feeds is refused, after the time in
-    which a client that died would have lost it (`BETTONG_SENDER_LEASE_MS`). A program that names itself (`client`) does
-    not wait when it is started again: it takes the stream from its predecessor at once, also from one that hangs.
+    One client feeds a stream at a time. A second one is refused, once the lease of a dead client would have expired
+    (`BETTONG_SENDER_LEASE_MS`). A program that names itself (`client`) does not wait when it is restarted: it takes the
+    stream over from its previous run at once, even if that hangs.
 
     Every call raises RefusedError when the sender refused something for good (nothing more can be sent then), and
-    ClientError when it cannot be reached, or grants nothing, for too long.
+    ClientError when the sender cannot be reached, or grants no credit, for too long.
     """
 
     def __init__(
@@ -85,16 +85,17 @@ class Sender:
     ) -> None:
         """Connects, and blocks until the sender has answered, at most twice `reconnect_s`, or 10 s.
 
-        `target` is host:port. `stream` names this stream among all clients of the source; by default a new name.
-        `client`: who feeds it, over all runs of the program, at most 128 characters; by default this object alone. Of
-        two objects with one name for one stream the newer gets it, and the other one's calls raise RefusedError.
-        `acknowledged`: all up to there is known to be durable, and frames without a `sequence` are numbered from
+        `target` is host:port. `stream`: its name, unique among all clients of the source; by default a new one.
+        `client`: name of the program that feeds it, the same for all its runs, at most 128 characters; by default each
+        object counts as another client. Of two objects with one `client` and stream, the newer one gets the stream, and
+        calls of the older one raise RefusedError.
+        `acknowledged`: frames up to this number are known to be durable; frames without a `sequence` are numbered from
         there. Needed only for a stream that was fed before and whose frames get no `sequence`.
-        `finite`: after `close` nothing new comes under the stream's name, as of a file, so event time waits for it no
-        more. The same messages may be sent again, under the same numbers. A stream without a name is finite.
+        `finite`: after `close` the stream gets no new messages, as from a file, so watermarks no longer wait for it.
+        The same messages may be sent again, with the same numbers. A stream without a name is finite.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
 
-        Spans of sampled frames are exported where the environment says so (BETTONG_CLIENT_TRACE_ENDPOINT).
+        Exports spans of sampled frames if BETTONG_CLIENT_TRACE_ENDPOINT is set.
         """
         self.stream = stream if stream is not None else new_name()
         self.sequence = acknowledged or 0
@@ -116,7 +117,7 @@ class Sender:
             hello,
             reconnect_s=reconnect_s,
             credentials=credentials,
-            yields_to_itself=client is not None,
+            yields_to_same_client=client is not None,
             tracing=self._tracing,
         )
         try:
@@ -129,19 +130,19 @@ class Sender:
 
     @property
     def acknowledged(self) -> int:
-        """The highest sequence that is known to be durable, with all below it; of earlier processes too."""
+        """The highest sequence known to be durable, with all below it, also those that earlier processes sent."""
         return self._courier.acknowledged
 
     @property
     def hindrance(self) -> str:
-        """What the frames given so far, or the next one, wait for at this moment, in words; empty for nothing."""
+        """What the frames sent so far, or the next one, wait for now, in words; empty when nothing holds them up."""
         return self._courier.hindrance
 
     @property
     def dead_letters(self) -> int:
         """How many messages of the acknowledged frames the sender could not read; they are dead letters.
 
-        At least: where a receipt was lost with its connection, nobody tells those of its frames again.
+        A lower bound: the count in a receipt that was lost with its connection is not reported again.
         """
         return self._courier.dead_letters
 
@@ -150,8 +151,8 @@ class Sender:
     ) -> int:
         """Sends messages as bytes, for the source's decoder. Returns the frame's sequence.
 
-        `sequence` must be above that of all frames before; by default the next one. A frame that was durable when the
-        stream was opened is not sent. `sent_ns`: when the oldest message was due, Unix nanoseconds; by default now.
+        `sequence` must be above those of all earlier frames; by default it is the next one. A frame that was durable
+        when the stream was opened is not sent. `sent_ns`: when the oldest message was due, Unix ns; by default now.
         """
         if not self.source.takes_rows:
             raise RefusedError(
@@ -197,7 +198,7 @@ class Sender:
                 self._tracing.close()
 
     def abandon(self) -> None:
-        """Ends at once, whatever is under way. Harmless when it has ended."""
+        """Closes at once, without waiting for receipts. Does nothing when closed already."""
         self._courier.abandon()
         if self._tracing is not None:
             self._tracing.abandon()
@@ -225,7 +226,7 @@ class Sender:
         number = self.sequence + 1 if sequence is None else sequence
         if number <= self.sequence:
             raise RefusedError(
-                f"frame {number} of {self.stream!r}: the last one was {self.sequence}; number upwards"
+                f"frame {number} of {self.stream!r}: the last one was {self.sequence}; send a higher sequence"
             )
         if sequence is None and number <= self._durable and not self._numbers_known:
             raise RefusedError(
@@ -258,7 +259,7 @@ class Sender:
         if self._tracing is None:
             self._courier.put(request, count, self._credit_wait_s)
             return
-        # Before it is sent: its receipt may come at once.
+        # Before the frame is sent: its receipt may arrive at once.
         self._tracing.begin(request.frame.sequence, request.frame.sent_ns, count)
         try:
             self._courier.put(request, count, self._credit_wait_s)

@@ -1,4 +1,4 @@
-"""Reads the results of a sink: a plain iterator that survives lost connections, and resumes where it is asked to."""
+"""Reads the results of a sink: a plain iterator that survives lost connections, and resumes from given positions."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 
 Position = pb.Position
 
-# Asking again is no use: the request itself is wrong, or the log no longer has what it asks for.
+# Errors for which a retry is useless: the request itself is wrong, or the log no longer has what it asks for.
 _FINAL = {
     grpc.StatusCode.NOT_FOUND,
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -28,7 +28,7 @@ _FINAL = {
 }
 _BACKOFF_S_MIN = 0.1
 _BACKOFF_S_MAX = 1.0
-# A frame of results has no limit on this side: as JSON it may be several times its size in the log.
+# A frame of results has no limit here: as JSON it may be several times its size in the log.
 _OPTIONS = (("grpc.max_receive_message_length", -1),)
 
 
@@ -36,8 +36,8 @@ _OPTIONS = (("grpc.max_receive_message_length", -1),)
 class Result:
     """The messages of one frame of results, in order.
 
-    `position` is where its partition stands after them; `sent_ns` the clock of the client whose messages led to
-    them, Unix nanoseconds, 0 when unknown.
+    `position`: that of its partition after them. `sent_ns`: when the client sent the messages that led to them, by its
+    clock, Unix nanoseconds; 0 when unknown.
     """
 
     messages: list[bytes]
@@ -53,13 +53,13 @@ class Subscriber(Closing):
                 ...
 
     When the connection breaks or the receiver restarts, it subscribes again from the last position, after 0.1 s to 1 s;
-    nothing is lost and nothing comes twice. To go on after this process ends, keep `positions` together with
-    what was made of the results, and give them to the next Subscriber (`Position.SerializeToString` and `FromString`
-    make them bytes and back).
+    nothing is lost and nothing comes twice. To resume in another process, store `positions` together with what was made
+    of the results, and pass them to the next Subscriber (`Position.SerializeToString` and `FromString` make them bytes
+    and back).
 
-    Raises RefusedError for a sink or a position that the receiver refuses for good, and ClientError when no
-    receiver served for `reconnect_s` (too many subscribers counts as such). Use it from one thread; only `close`
-    may be called from another.
+    Raises RefusedError for a sink or a position that the receiver refuses for good, and ClientError when no receiver
+    served it for `reconnect_s` (too many subscribers counts as such). Use it from one thread; only `close` may be
+    called from another.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Subscriber(Closing):
         reconnect_s: float = 60.0,
         credentials: Credentials | None = None,
     ) -> None:
-        """`target`: host:port of a receiver; it is called by the first result that is asked for.
+        """`target`: host:port of a receiver; the first `next` calls it.
 
-        `start`: where partitions without a position begin. Those that the application was given since begin with their
-        oldest result: the subscriber has seen none of them.
+        `start`: where partitions without a position begin. A partition that was added to the application since then
+        begins with its oldest result: the subscriber has seen none of it.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
         """
         self._target = target
@@ -92,7 +92,7 @@ class Subscriber(Closing):
 
     @property
     def positions(self) -> list[Position]:
-        """Where each partition stands after the results that were returned so far."""
+        """The position of each partition after the results that were returned so far."""
         return list(self._positions.values())
 
     def __iter__(self) -> Iterator[Result]:
@@ -104,7 +104,7 @@ class Subscriber(Closing):
         except StopIteration:
             raise
         except BaseException:
-            # A generator that raised is over: who asks again, after Ctrl-C or an error, goes on behind the last result.
+            # A generator that raised has ended: a call after Ctrl-C or an error continues after the last result.
             self._results = self._read()
             raise
 
@@ -124,7 +124,7 @@ class Subscriber(Closing):
             try:
                 call = stub.Subscribe(request, metadata=self._credentials.metadata(self._target))
             except ValueError:
-                # gRPC's word for a channel that `close` has closed.
+                # gRPC raises this for a channel that `close` has closed.
                 return
             self._call = call
             try:
@@ -132,7 +132,7 @@ class Subscriber(Closing):
                     self._served = True
                     backoff.reset()
                     failing_since_s = None
-                    # Made before its position counts: an interrupt here must not leave that behind it.
+                    # Made before its position is stored: an interrupt in between must not skip it.
                     result = Result(list(response.messages), response.position, response.sent_ns)
                     self._positions[response.position.partition] = response.position
                     if result.messages:
@@ -142,18 +142,18 @@ class Subscriber(Closing):
                     return
             finally:
                 call.cancel()
-            failure = self._failure(call)
+            failure = self._error_of(call)
             now_s = time.monotonic()
             failing_since_s = now_s if failing_since_s is None else failing_since_s
             if now_s - failing_since_s > self._reconnect_s:
                 raise failure
             backoff.wait(self._closed)
 
-    def _failure(self, call: grpc.Call) -> ClientError:
-        """The error of a call that ended and may be made again; raises RefusedError when it may not."""
+    def _error_of(self, call: grpc.Call) -> ClientError:
+        """The error of a call that ended and may be retried; raises RefusedError when a retry is useless."""
         code = call.code()
-        details, hopeless = self._credentials.complaint(call.details() or "")
-        if code in _FINAL or (hopeless and not self._served):
+        details, is_final = self._credentials.complaint(call.details() or "")
+        if code in _FINAL or (is_final and not self._served):
             raise RefusedError(f"receiver {self._target} refuses {self._sink!r}: {details}")
         return ClientError(
             f"receiver {self._target}: no results of {self._sink!r} for {self._reconnect_s:.0f} s:"

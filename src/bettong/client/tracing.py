@@ -1,4 +1,4 @@
-"""Spans of a client: of each sampled frame that it sends, from the call to the receipt. See `bettong.traces`."""
+"""Spans of a client: of each sampled frame, from the call that sends it to its receipt. See `bettong.traces`."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ class _Begun(NamedTuple):
 
 
 class StreamTracing(Closing):
-    """Of one stream. `begin` is for the thread that sends, `acknowledged` for the one that reads receipts."""
+    """Traces frames of a stream. The thread that sends calls `begin`, the one that reads receipts `acknowledged`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class StreamTracing(Closing):
         export: TraceExport | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`export`: entered here, left with it."""
+        """`export`: opened here, and closed with this object."""
         self.sampling = sampling
         self._origin = origin
         self._report = report
@@ -44,12 +44,12 @@ class StreamTracing(Closing):
             self._resources.enter_context(export)
         self._clock_ns = clock_ns
         self._lock = threading.Lock()
-        # Those without a receipt, in their order: credits bound them.
+        # Spans of frames without a receipt, in their order: credits bound their number.
         self._begun: deque[_Begun] = deque()
 
     @classmethod
     def from_environment(cls, origin: Origin, instance: str) -> "StreamTracing | None":
-        """What BETTONG_CLIENT_TRACE_* say; None without an endpoint. Raises SettingsError."""
+        """As BETTONG_CLIENT_TRACE_* configure it; None without an endpoint. Raises SettingsError."""
         settings = read_client()
         if settings.trace_endpoint is None:
             return None
@@ -60,7 +60,7 @@ class StreamTracing(Closing):
         return cls(origin, FrameSampling(settings.trace_ratio), export.report, export=export)
 
     def begin(self, sequence: int, sent_ns: int, messages: int) -> None:
-        """A frame is about to be sent."""
+        """Starts the span of a frame that is about to be sent, if that is sampled."""
         number = SequenceNumber(sequence)
         trace_id = self.sampling.trace_id(self._origin, number, sent_ns)
         if trace_id is not None:
@@ -68,13 +68,13 @@ class StreamTracing(Closing):
                 self._begun.append(_Begun(number, trace_id, messages, self._clock_ns()))
 
     def withdraw(self, sequence: int) -> None:
-        """The frame that was begun last is not sent after all."""
+        """Drops the span that was started last: its frame is not sent after all."""
         with self._lock:
             if self._begun and self._begun[-1].sequence == sequence:
                 self._begun.pop()
 
     def acknowledged(self, sequence: int) -> None:
-        """All frames up to that number are durable."""
+        """Ends and reports the spans of all frames up to that number, which are durable now."""
         ended: list[_Begun] = []
         with self._lock:
             while self._begun and self._begun[0].sequence <= sequence:
@@ -92,11 +92,11 @@ class StreamTracing(Closing):
             )
 
     def close(self) -> None:
-        """Exports what waits, for some seconds at most."""
+        """Exports the remaining spans, for some seconds at most."""
         self._resources.close()
 
     def abandon(self) -> None:
-        """Waits for nothing: what is not exported yet may be lost."""
+        """Closes without waiting: spans that are not exported yet may be lost."""
         if self._export is not None:
             self._export.abandon()
         self.close()

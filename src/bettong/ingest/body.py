@@ -1,4 +1,4 @@
-"""The body of a client's frame, read: its messages as columns, and those that had to be refused."""
+"""Reads the body of a client's frame: its messages as columns, and those that are refused."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,17 +36,17 @@ class Body:
         return row if self.indexes is None else int(self.indexes[row])
 
     def only(self, rows: Array, refused: Iterable[Refused] = ()) -> "Body":
-        """Those rows, in their order; `refused` are some of the others."""
+        """The body of these rows, in their order; `refused` are some of the other rows."""
         indexes = rows if self.indexes is None else self.indexes[rows]
         every = sorted((*self.refused, *refused), key=lambda each: each.index)
         return Body(self.columns.take(rows), indexes, tuple(every))
 
 
 def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] | None = None) -> Body:
-    """Reads columns, or decodes rows. Raises Refusal (INVALID_ARGUMENT) for what is not of the source.
+    """Reads columns, or decodes rows. Raises Refusal (INVALID_ARGUMENT) for a body that does not fit the source.
 
-    Rows that the decoder cannot read are refused one by one, not with their frame. With `touch` they are also decoded
-    one by one, and it is given the index of each before.
+    Rows that the decoder cannot read are refused one by one, not with their frame. With `touch`, rows are decoded one
+    at a time, and it is called with the index of each before that.
     """
     schema = source.schema
     if frame.WhichOneof("body") == "columns":
@@ -87,7 +87,7 @@ def read_rows_without(
     oversized: Mapping[int, str],
     touch: Callable[[int], None] | None = None,
 ) -> Body:
-    """Reads a frame of rows of which some are refused unread: their indexes, with the reason of each."""
+    """Reads a frame of rows without those in `oversized` (index and reason), which are refused unread."""
     rows = frame.rows.messages
     kept = [index for index in range(len(rows)) if index not in oversized]
     smaller = IngestFrame(sequence=frame.sequence)
@@ -107,7 +107,7 @@ def read_rows_without(
 
 
 def assign(source: Source, body: Body, partitions: int, care: Care | None = None) -> tuple[Body, Array]:
-    """The partition of each message by the source's key. Messages whose key is not known are refused."""
+    """The partition of each message by the source's key. Messages whose key cannot be computed are refused."""
     key = source.key
     if key is None:
         raise AssertionError("a source without a key is partitioned by frames")
@@ -174,7 +174,7 @@ def _decoded_each(
 def _decode(
     schema: Schema, decoder: Decoder, rows: Sequence[bytes]
 ) -> tuple[Decoded, Columns, dict[int, str]]:
-    """What the decoder gave, as columns, and why some of its messages do not fit the schema."""
+    """What the decoder returned, as columns, and why some of its messages do not fit the schema."""
     try:
         decoded = decoder.decode(schema, rows)
         if decoded.columns is not None:
@@ -186,7 +186,7 @@ def _decode(
         if found == len(rows):
             return decoded, columns, unfit
         reason = f"the decoder answered for {found} of {len(rows)} messages"
-    except ANY_ERROR as error:  # its frame is refused, the stream goes on
+    except ANY_ERROR as error:  # all rows of the frame are refused, the stream goes on
         reason = reason_of(error, "the decoder raised ")
     return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
 

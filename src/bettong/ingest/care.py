@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 class Care:
     """How to read a frame during which a sender crashed: message by message.
 
-    `mark` gets each message before code of users sees it. `refused`: messages that are not to be read, and why;
-    `all_refused`, unless empty, is why none is.
+    `mark` is called with the index of a message before users' code sees it. `refused`: messages that are not to be
+    read, and why; `all_refused`, unless empty, is why none is.
     """
 
     mark: Callable[[int], None]

@@ -1,9 +1,9 @@
-"""How the messages of a frame are divided over partitions, and which go to the dead letters. Pure.
+"""Divides the messages of a frame by partition, and finds those for the dead letters. Pure.
 
 messages          to the partition of their key, or, without one, all to that of the frame
-refused           to the partition of the origin: what they are alone decides that
-refused as early  to the partition that they would have gone to. Sent again later they are taken, and a consumer
-                  recognizes a repetition by its number in its own partition: so each is there once, taken or refused
+refused           to the partition of the origin: the message alone decides whether it is refused
+refused as early  to the partition that they would have gone to. Sent again later they are accepted, and a consumer
+                  recognizes a duplicate by its number in its own partition: so each is there once, accepted or refused
 """
 
 from collections import defaultdict
@@ -23,10 +23,10 @@ from bettong.routing import partition_of, split
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Of each partition that gets messages: its number, how many, their columns; and by partition those refused.
+    """`shares`: partition, message count and columns, for each partition that gets messages. `refused`: by partition.
 
     `messages`: all that the frame held. `highest_ns`: the newest event time of those that are not refused; 0 when there
-    is none, and where it is the time of taking in. `watermarks`: by partition, as `Frame.message_watermarks`.
+    is none, and where event time is ingest time. `watermarks`: by partition, as `Frame.message_watermarks`.
     """
 
     shares: list[tuple[int, int, bytes]]
@@ -53,9 +53,9 @@ def divide(
     highest_ns: int | None,
     needs_each_watermark: bool = False,
 ) -> Division:
-    """Divides a body. `home`: the partition of the origin. `frame`: what the frame is called, which decides where there
-    is no key. `now_ns`: None where nobody needs event times. `highest_ns`: the newest one of the messages before, None
-    where nobody judges lateness. `needs_each_watermark`: see `Stage`.
+    """Divides a body. `home`: the partition of the origin. `frame`: the frame's name, whose hash picks the partition if
+    there is no key. `now_ns`: None if the stage needs no event times. `highest_ns`: newest event time of the messages
+    before, None if lateness is not judged. `needs_each_watermark`: see `Stage`.
     """
     messages = body.columns.length + len(body.refused)
     if source.key is None:
@@ -110,7 +110,7 @@ def _watermarks(
     *,
     of_each: bool,
 ) -> dict[int, bytes]:
-    """By partition, the watermarks before its messages, which lie between its bounds: where one is older, or always."""
+    """By partition, the watermark before each of its messages; left out if no message is older, unless `of_each`."""
     found: dict[int, bytes] = {}
     if times is not None and before is not None:
         for partition, (start, stop) in zip(partitions, pairwise(bounds), strict=True):

@@ -1,4 +1,4 @@
-"""The event times of a frame's messages, and which messages are refused for theirs. Pure but for users' functions."""
+"""Reads the event times of a frame's messages, and refuses messages by them. Pure but for users' functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from bettong.ingest.care import Care
 from bettong.user_errors import ANY_ERROR, reason_of
 
 _S_NS = 1_000_000_000
-# Instead of an event time that a message does not have.
-_NONE = -1
+# Stands for a missing event time.
+_NO_TIME = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What the event times of a body say: `kept`, its rows that are in order, None: all; the others, refused.
+    """The event times of a body. `kept`: rows whose event times are accepted, None: all; the others are refused.
 
-    `times`: of the rows kept; None where it is the time of taking in.
-    `wrong`: messages without an event time, by what they are alone. `early`: those too far ahead of the clock, each
-    with its row: sent again later they are taken. `highest_ns`: of the messages kept, 0 when there is none.
+    `times`: of the rows kept; None where event time is ingest time.
+    `wrong`: messages without a valid event time, whenever they are sent. `early`: those too far ahead of the clock,
+    each with its row: sent again later they are accepted. `highest_ns`: of the messages kept, 0 when there is none.
     """
 
     highest_ns: int = 0
@@ -41,7 +41,7 @@ class Timed:
 def judge_event_times(source: Source, body: Body, now_ns: int, care: Care | None = None) -> Timed:
     """Reads the event time of each message. `care`: see `Session.read`.
 
-    Where it is the time of taking in, there is nothing to read, and `highest_ns` is 0.
+    Where event time is ingest time, there is nothing to read, and `highest_ns` is 0.
     """
     times = source.event_time
     if times.of is None or not body.columns.length:
@@ -56,7 +56,7 @@ def judge_event_times(source: Source, body: Body, now_ns: int, care: Care | None
         return Timed(highest_ns, found)
     early = {
         row: f"its event time is {(int(found[row]) - now_ns) / _S_NS:.3f} s ahead of the sender's clock, at most"
-        f" {times.max_lead_ns / _S_NS:g} s are taken (max_lead): set the clock that gave it, or this one"
+        f" {times.max_lead_ns / _S_NS:g} s are taken (max_lead): correct the clock that set it, or the sender's"
         for row in np.flatnonzero(found > latest_ns).tolist()
     }
     mask = found <= latest_ns
@@ -73,9 +73,9 @@ def judge_event_times(source: Source, body: Body, now_ns: int, care: Care | None
 
 
 def watermarks_before(times: Array, highest_ns: int, out_of_order_ns: int) -> Array:
-    """How far messages of these times, one after the other, bring the watermark of their origin before each of them.
+    """The watermark of the origin before each message, for messages of these times in this order.
 
-    `highest_ns`: of the messages before them.
+    `highest_ns`: newest event time of the messages before them.
     """
     newest = np.maximum.accumulate(np.concatenate(([highest_ns], times[:-1])))
     before: Array = np.maximum(newest - out_of_order_ns, 0)
@@ -83,12 +83,12 @@ def watermarks_before(times: Array, highest_ns: int, out_of_order_ns: int) -> Ar
 
 
 def _of_field(columns: Columns, name: str) -> tuple[Array, dict[int, str]]:
-    """The times, and by row why there is none."""
+    """The times, and by row why one is missing."""
     index = columns.schema.position(name)
     values = columns.columns[index]
     if isinstance(values, pa.Array):
         found, outside = instants_ns(values)
-        found[outside] = _NONE
+        found[outside] = _NO_TIME
         wrong = np.flatnonzero(outside).tolist()
         return found, {
             row: f"its event time is {columns.values(index)[row]}, expected one from 1970 to 2262"
@@ -98,14 +98,14 @@ def _of_field(columns: Columns, name: str) -> tuple[Array, dict[int, str]]:
         return values.astype(np.int64, copy=False), {}
     wrong = np.flatnonzero((values < 0) | (values > CLOCK_NS_MAX)).tolist()
     found = values.astype(np.int64)
-    found[wrong] = _NONE
+    found[wrong] = _NO_TIME
     return found, {row: f"its event time is {_fault(int(values[row]))}" for row in wrong}
 
 
 def _of_function(
     body: Body, function: Callable[[Any], int], care: Care | None
 ) -> tuple[Array, dict[int, str]]:
-    found = np.full(body.columns.length, _NONE, np.int64)
+    found = np.full(body.columns.length, _NO_TIME, np.int64)
     reasons: dict[int, str] = {}
     for row, message in enumerate(body.columns):
         if care is not None:
@@ -131,13 +131,13 @@ def _of_function(
 
 
 def _fault(value: int) -> str:
-    # A number of millions of digits has no text.
+    # Python refuses to print a number of more than 4,300 digits.
     shown = value if value.bit_length() <= 128 else f"a number of {value.bit_length()} bits"
     return f"{shown}, expected Unix nanoseconds from 0 to {CLOCK_NS_MAX} (in the year 2262)"
 
 
 def _refused(body: Body, reasons: dict[int, str]) -> list[tuple[int, Refused]]:
-    """Messages by row, as they become dead letters."""
+    """The refused messages as dead letters, each with its row."""
     if not reasons:
         return []
     schema = body.columns.schema

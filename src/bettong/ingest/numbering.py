@@ -1,12 +1,12 @@
-"""Numbers for the frames of one session: what its origin last sent to each partition, and where that lies.
+"""Numbers the frames of one session: which sequence its origin last sent to each partition, and at which offset.
 
     OPEN(4)  5  6 ──── the partition's log, records of others in between ──── 7
        o1   o2  o3                                                           o4
 
 A consumer may have forgotten an origin only when REMEMBERED_RECORDS records or more of the partition lie between two
-records of it (see `bettong.delivery`). So a frame that comes less than that behind the session's record before it is
-never taken for a gap, whatever any clock says. What came too late gets no receipt; so that this is rare, a partition
-that the session may have left behind is opened again first.
+records of it (see `bettong.delivery`). So a frame closer than that to the session's record before it is never mistaken
+for a gap, whatever any clock says. A frame that is too far away gets no receipt; to make this rare, a partition whose
+end may be far from the session's last record is opened again first.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from bettong.delivery import REMEMBERED_RECORDS
 from bettong.identifiers import SequenceNumber
 
-# Half of the records that consumers remember: one factor of two in hand.
+# Half of the records that consumers remember: a safety factor of two.
 DISTANCE_MAX = REMEMBERED_RECORDS // 2
 
-# A partition is opened again when others have come so far, as this sender knows from its own records: half of it, for
-# the other half may be on its way. Or when the session was silent so long, for other senders are not seen: with fewer
-# than 4,300 records a second from them, in one partition, nothing is then sent in vain.
+# A partition is opened again when this sender knows of so many records after the session's last one: half of
+# DISTANCE_MAX, for the other half may be in flight. Or when the session was silent for so long, for records of other
+# senders are not seen: below 4,300 of them a second in one partition, no frame is then sent in vain.
 OPEN_DISTANCE = DISTANCE_MAX // 2
 SILENT_S_MAX = 10.0
 
@@ -28,7 +28,7 @@ SILENT_S_MAX = 10.0
 class _SentTo:
     """What a session has sent to one partition.
 
-    The thread that notes answers writes the last three fields, the one that sends the others.
+    The thread that handles acknowledgements writes the last three fields, the sending thread the others.
     """
 
     last: SequenceNumber
@@ -40,22 +40,22 @@ class _SentTo:
 
 
 class Numbering:
-    """The `previous` of each frame, by partition, for those that the session may send to.
+    """The `previous` of each frame, by partition, for the partitions that the session may send to.
 
-    One thread sends, another one may note answers (`answered`).
+    One thread sends, another one may call `answered` and `lost`.
     """
 
     def __init__(self, ends: list[int], *, acknowledged: SequenceNumber) -> None:
-        """`ends`: the newest offset known of each partition, shared by sessions and kept by them."""
+        """`ends`: the newest known offset of each partition, which sessions share and update."""
         self._ends = ends
         self._sent_to = [_SentTo(acknowledged) for _ in ends]
 
     def must_open(self, partition: int, now_s: float) -> bool:
-        """Whether the partition must be opened before a frame; `now_s` is of a clock that is never set."""
+        """Whether the partition must be opened before a frame; `now_s` is of a monotonic clock."""
         at = self._sent_to[partition]
         if at.sent == 0:
             return True
-        # Not behind what is on its way, or was lost on it: OPEN says that everything before it lies in the log.
+        # Not while a record is in flight, or after one was lost: OPEN says that everything before it is in the log.
         if at.answered != at.sent or at.failed:
             return False
         return now_s - at.sent_s >= SILENT_S_MAX or self._ends[partition] - at.offset >= OPEN_DISTANCE
@@ -84,10 +84,10 @@ class Numbering:
         return previous
 
     def answered(self, partition: int, offset: int, *, opens: bool) -> bool:
-        """Notes where a record lies. Answers come in the order in which the records of a partition were sent.
+        """Notes the offset of an appended record. Records of a partition are answered in the order they were sent in.
 
-        False when consumers may have forgotten the origin before this record, and it does not open the partition; also
-        when it does not lie behind the record before it: then it is in another log, to which those before never came.
+        Returns False when consumers may have forgotten the origin before this record, and it does not open the
+        partition; also when its offset is not above the one before: then this is another log, without earlier records.
         """
         at = self._sent_to[partition]
         if offset <= at.offset:
@@ -97,11 +97,11 @@ class Numbering:
         remembered = opens or offset - at.offset <= DISTANCE_MAX
         at.offset = offset
         self._ends[partition] = max(self._ends[partition], offset)
-        at.answered += 1  # the last of all: from here on the partition may be opened again
+        at.answered += 1  # written last: from here on the partition may be opened again
         return remembered
 
     def lost(self, partition: int) -> None:
-        """Notes that the log refused a record, which may lie in it all the same."""
+        """Notes that appending a record failed; the record may be in the log all the same."""
         at = self._sent_to[partition]
         at.failed = True
         at.answered += 1

@@ -1,4 +1,4 @@
-"""Why a call ends: the statuses of `protos/bettong/v1`, and nothing of gRPC."""
+"""Why a call ends: the statuses of `protos/bettong/v1`, independent of gRPC."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -36,20 +36,20 @@ def invalid(text: str) -> Refusal:
 
 
 def exhausted(text: str) -> Refusal:
-    """A limit was passed."""
+    """A limit was exceeded."""
     return Refusal(Code.RESOURCE_EXHAUSTED, text)
 
 
 def unavailable(text: str) -> Refusal:
-    """Not now: the client connects again and resends."""
+    """A temporary failure: the client reconnects and resends."""
     return Refusal(Code.UNAVAILABLE, text)
 
 
 def aborted(text: str) -> Refusal:
-    """The stream is another session's now."""
+    """Another session has taken the stream over."""
     return Refusal(Code.ABORTED, text)
 
 
 def refused_by_log(error: LogError) -> Refusal:
-    """The refusal that a client gets when the log fails it."""
+    """The refusal of a frame that the log did not take."""
     return unavailable(f"the log did not take a frame: {error}; connect again and resend what has no receipt")

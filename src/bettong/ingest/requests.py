@@ -1,8 +1,8 @@
-"""A client's requests, from the bytes of the wire to what they say. Pure.
+"""Parses and checks a client's requests. Pure.
 
-gRPC would parse on the event loop, whatever came. So requests arrive as bytes: a hello is small, or it is refused
-unread; a frame is parsed where it is split, in its turn, and refused before its messages are touched when they are too
-many. Parsing is cheap beside what follows: 2,000,000 empty messages in 4 MB take 20 ms and 65 MB, given back at once.
+gRPC would parse every request on the event loop. So they arrive as bytes: a hello that is too large is refused
+unparsed; a frame is parsed where it is split, in its turn, and refused before its messages are touched when they are
+too many. Parsing is cheap beside what follows: 2,000,000 empty messages in 4 MB take 20 ms and 65 MB, freed at once.
 """
 
 import re
@@ -16,14 +16,14 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
 # Three names of at most 128 characters of at most 4 bytes, a number, and what fields a later version may add.
 HELLO_BYTES_MAX = 4096
 
-# Of each name in a hello. A source's own are shorter.
+# Limit of each name in a hello. Those of sources are shorter.
 NAME_CHARACTERS_MAX = 128
 
-# Unix nanoseconds with a sign, as most programs keep them, end in the year 2262. A negative one looks larger.
+# Signed 64-bit Unix nanoseconds, as most programs keep them, end in the year 2262. A negative one looks larger.
 SENT_NS_MAX = 2**63 - 1
 
-# Behind the highest number that there is a stream cannot go on, and its name is lost: tables and leases keep it.
-# Mistakes make such numbers: -1 without its sign, the greatest of 63 bits. Gaps have no bound, for numbers are
+# A stream cannot go on after the highest possible number, and its name is lost: tables and leases keep the number.
+# Such numbers are mistakes: -1 without its sign, the greatest of 63 bits. Gaps have no bound, for numbers are
 # positions in inputs: an offset of Kafka stays far below this, nanoseconds since 1970 until the year 2116.
 SEQUENCE_MAX = 2**62
 
@@ -34,9 +34,9 @@ _FRAME_TAG = 0x12
 
 
 def read_hello(data: bytes) -> Hello:
-    """The first request of a session. Raises Refusal (INVALID_ARGUMENT) for one that is no hello, or has strange names.
+    """Parses the first request of a session. Raises Refusal (INVALID_ARGUMENT) for another, or for invalid names.
 
-    So whatever is said of a session afterwards, in a log or to anybody, is short and printable.
+    So the names in later log lines and errors are short and printable.
     """
     if data[:1] != bytes([_FRAME_TAG]):
         if len(data) > HELLO_BYTES_MAX:
@@ -51,7 +51,7 @@ def read_hello(data: bytes) -> Hello:
 
 
 def check_stream(source: str, stream: str) -> None:
-    """Raises Refusal (INVALID_ARGUMENT) for a name that cannot be a stream's."""
+    """Raises Refusal (INVALID_ARGUMENT) for an invalid name of a stream."""
     if not _STREAM.fullmatch(stream):
         raise invalid(
             f"stream {_shortened(stream)} of source {_shortened(source)}: expected 1 to {NAME_CHARACTERS_MAX} letters,"
@@ -73,7 +73,7 @@ def _shortened(name: str) -> str:
 
 
 def read_frame(data: bytes, origin: Origin, *, messages_max: int) -> IngestFrame:
-    """A later request. Raises Refusal for one that is no frame, or holds more rows than the sender takes."""
+    """Parses a later request. Raises Refusal for one that is no frame, or has more rows than the sender takes."""
     request = _parsed(data, f"a message of {origin!r}")
     if request.WhichOneof("request") != "frame":
         raise invalid(f"a message of {origin!r} is no frame; say hello once, then send frames only")
@@ -92,16 +92,16 @@ def check_count(count: int, sequence: SequenceNumber, origin: Origin, *, message
 
 
 def check_sequence(sequence: SequenceNumber, origin: Origin) -> None:
-    """Raises Refusal (INVALID_ARGUMENT) for a number that is so high that the stream could not go on behind it."""
+    """Raises Refusal (INVALID_ARGUMENT) for a number so high that the stream could not go on after it."""
     if sequence > SEQUENCE_MAX:
         raise invalid(
-            f"frame {sequence} of {origin!r}: expected a sequence of at most {SEQUENCE_MAX}, for behind a higher one"
+            f"frame {sequence} of {origin!r}: expected a sequence of at most {SEQUENCE_MAX}, for after a higher one"
             " the stream could not go on; number frames by a counter or a position in your input, from 1"
         )
 
 
 def check_sent(frame: IngestFrame, origin: Origin) -> None:
-    """Raises Refusal (INVALID_ARGUMENT) for a frame that was sent at no time."""
+    """Raises Refusal (INVALID_ARGUMENT) for a `sent_ns` that is no time."""
     if frame.sent_ns > SENT_NS_MAX:
         raise invalid(
             f"frame {frame.sequence} of {origin!r}: IngestFrame.sent_ns is {frame.sent_ns}, expected Unix nanoseconds,"

@@ -1,16 +1,16 @@
 """A session: one client's frames in, records of the log out. Pure; clocks are passed in.
 
-    hello        -> OPEN to one partition of the stage; to each, where the stage needs time
+    hello        -> OPEN to one partition of the stage; to each, where the stage needs event time
     frame 7      -> one DATA record for each partition that its keys touch       origin  <source>/<stream>
-                    (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
-                    origin: they lie in its record, beside columns or alone)
+                    (and, if messages were refused, for the partition of the     sequence 7, previous: see Numbering
+                    origin: its record holds them, beside columns or alone)
                     OPEN before it, to a partition that is not open
-    end          -> END to each partition that has heard of the origin, when no client returns under the stream's name
+    end          -> END to each partition that knows the origin, when the stream gets no more frames
 
-What a resend repeats is a function of the frame's contents, number and origin alone: its partitions, the order in them,
-what was refused. So a consumer can recognize a repetition by its number. (What is refused as too far ahead of the clock
-may be taken the next time: see `dividing`. And watermarks, those before messages too, are the session's: a new session
-knows less than the one before it. The copy that comes first in the log counts.)
+A resend yields the same partitions, the same order in them and the same refused messages, for these depend on the
+frame's contents, number and origin alone. So a consumer can recognize a duplicate by its number. (A message refused as
+too far ahead of the clock may be accepted the next time: see `dividing`. And watermarks, those before messages too, are
+the session's: a new session knows less than the one before it. The first copy in the log counts.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +34,9 @@ from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 
-# Where it is marked that dead letters were sent again: few records, which are read together.
+# The partition for marks that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
-# Of a record that no consumer judges by the delivery rule.
+# Of a record that the delivery rule does not apply to.
 NO_PARTITION = -1
 
 # See `SenderSettings.frame_messages_max`.
@@ -47,8 +47,8 @@ FRAME_MESSAGES_MAX = 65_536
 class SourceRoute:
     """Where the frames of a source go, and how large clients' frames may be.
 
-    `needs_time`, `judges_lateness`, `needs_each_watermark`: see `Stage`. With `judges_lateness`, messages may have 8
-    bytes more in their record: so `frame_messages_max` is at most an eighth of `frame_bytes_max` (`messages_that_fit`).
+    `needs_time`, `judges_lateness`, `needs_each_watermark`: see `Stage`. With `judges_lateness`, a message may take 8
+    bytes more in its record: so `frame_messages_max` is at most an eighth of `frame_bytes_max` (`messages_that_fit`).
     """
 
     source: Source
@@ -63,16 +63,16 @@ class SourceRoute:
 
 
 def messages_that_fit(frame_bytes_max: int) -> int:
-    """How many messages a frame may have where their watermarks lie beside them: those take as much as a frame at most.
+    """How many messages a frame may have if its record holds their watermarks: these take at most as much as a frame.
 
-    In the record there is room for three frames: see `Session._shares`.
+    A record has room for three frames: see `Session._shares`.
     """
     return frame_bytes_max // TIME_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A record to be appended. `numbered_in`: its partition, or NO_PARTITION; with `opens` for `Session.answered`."""
+    """A record to append. `numbered_in` (its partition, or NO_PARTITION) and `opens` are for `Session.answered`."""
 
     topic: str
     partition: int
@@ -83,7 +83,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a frame led to: `appends` in this order. `refused` become dead letters; `skipped` are only counted.
+    """The outcome of a frame: `appends` in this order. `refused` become dead letters; `skipped` are only counted.
 
     `watermark_ns`: that of its records.
     """
@@ -97,7 +97,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A frame that was read: of each partition touched its number, messages and columns; `packed`: refused ones, by it.
+    """A frame that was read. `parts`: partition, message count and columns. `packed`: refused messages by partition.
 
     `highest_ns`, `watermarks`: see `Division`.
     """
@@ -118,7 +118,7 @@ class Session:
     def __init__(self, route: SourceRoute, hello: Hello, ends: list[int], *, generation: int = 0) -> None:
         """`ends`: see Numbering; one for each partition. Sessions of one stage share it. `generation`: see the proto.
 
-        Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
+        Raises Refusal (INVALID_ARGUMENT) for an invalid name of the stream.
         """
         check_stream(hello.source, hello.stream)
         self.origin = Origin(f"{route.source.name}/{hello.stream}")
@@ -127,7 +127,7 @@ class Session:
         self._schema = route.source.schema.fingerprint
         self.claimed = SequenceNumber(hello.acknowledged)
         self._ends = ends
-        # Where its opening and what is refused go. Always the same, so that a client's dead letters keep their order.
+        # The partition of the first OPEN and of refused messages: always the same, so dead letters keep their order.
         self._home = partition_of(self.origin, route.partitions)
         self._dead_letter = DeadLetterId.of_stream(hello.stream)
         self._begin(self.claimed)
@@ -135,15 +135,15 @@ class Session:
     def open(self, now_s: float, now_ns: int, durable: SequenceNumber) -> Taken:
         """The records that start the session; nothing may be acknowledged before all of them are durable.
 
-        `durable`: all frames of the stream up to this are known to lie in the log. What the client says beyond that
-        is not believed, and need not be: its first frame follows on whatever the log holds of the stream.
-        `now_s` is of a clock that is never set, `now_ns` the log's.
+        `durable`: frames of the stream up to this are known to be in the log. A higher number that the client claims is
+        ignored, for it is not needed: its first frame follows on whatever the log holds of the stream.
+        `now_s` is of a monotonic clock, `now_ns` the log's.
         """
         self._begin(durable)
-        # A partition's event time waits for those that it knows of: else what another origin sends first closes windows
-        # there for what this one is about to send.
+        # A partition's watermark waits only for origins that it knows: else records of another origin close windows
+        # there before this one's first frame arrives.
         opened = range(self._route.partitions) if self._route.needs_time else (self._home,)
-        return Taken([*(self._open(each, now_s, now_ns) for each in opened), *self._marks(now_ns)])
+        return Taken([*(self._open(each, now_s, now_ns) for each in opened), *self._sent_again_marks(now_ns)])
 
     def take(
         self,
@@ -162,11 +162,11 @@ class Session:
         oversized: Mapping[int, str] = MappingProxyType({}),
         care: Care | None = None,
     ) -> Shares:
-        """What becomes of a frame, but for its numbers. Runs the user's decoder and functions of key and event time.
+        """Reads and divides a frame, without numbers. Runs the user's decoder, key function and event time function.
 
-        `now_ns`: the log's clock, or earlier, which event times are held against. `oversized`: by index, why rows are
-        refused unread that are larger than a frame; the limit is for the others. `care`: for a frame that a sender
-        died over. Raises Refusal when the frame breaks the contract; the session is over then.
+        `now_ns`: the log's clock, or earlier, to which event times are compared. `oversized`: by index, why rows larger
+        than a frame are refused unread; the frame's limit is for the others. `care`: for a frame during which a sender
+        crashed. Raises Refusal when the frame breaks the contract; the session is over then.
         """
         self._check(frame, without=sum(len(frame.rows.messages[index]) for index in oversized))
         self._sequence = SequenceNumber(frame.sequence)
@@ -174,7 +174,7 @@ class Session:
             return Shares(frame)
         source = self._route.source
         if care is not None:
-            oversized = {**oversized, **self._unread(frame, care)}
+            oversized = {**oversized, **self._refused_unread(frame, care)}
         touch = care.mark if care is not None else None
         read = (
             read_rows_without(source, frame, oversized, touch)
@@ -198,9 +198,9 @@ class Session:
         return self._shares(frame, division)
 
     def number(self, shares: Shares, now_s: float, now_ns: int) -> Taken:
-        """The records of what was read last. The clocks are those of `open`."""
+        """Numbers the frame that was read last, and returns its records. The clocks are those of `open`."""
         frame = shares.frame
-        self._pass_event_times(shares, now_ns)
+        self._advance_event_time(shares, now_ns)
         watermark_ns = self._watermark_ns
         appends: list[Append] = []
         sequence = SequenceNumber(frame.sequence)
@@ -225,10 +225,10 @@ class Session:
         return Taken(appends, shares.messages, shares.refused, shares.skipped, watermark_ns)
 
     def end(self, now_s: float, now_ns: int, *, kept: bool = False) -> Taken:
-        """The records that end the stream; everything must be acknowledged, and nothing new come under its name.
+        """The records that end the stream; all its frames must be acknowledged, and no new ones may follow.
 
-        `kept`: the same frames may come again. Where the stage needs time, the records go to all of its partitions:
-        TICKs, or an earlier session, may have brought it.
+        `kept`: the same frames may come again. Where the stage needs event time, the records go to all of its
+        partitions: these may know the origin by TICKs, or by an earlier session.
         """
         del now_s
         known = self._numbering.last_sent(everywhere=self._route.needs_time)
@@ -243,17 +243,17 @@ class Session:
     def answered(self, partition: int, offset: int, *, opens: bool) -> None:
         """Notes that a record lies at `offset`; from any one thread, in the order of the records of a partition.
 
-        Raises Refusal (UNAVAILABLE) when consumers may skip the record as a gap: no receipt is due for its frame.
+        Raises Refusal (UNAVAILABLE) when consumers may skip the record as a gap: its frame must get no receipt.
         """
         if partition != NO_PARTITION and not self._numbering.answered(partition, offset, opens=opens):
             raise unavailable(
-                f"a frame of {self.origin!r} came to the log more than {DISTANCE_MAX} records behind the one before it,"
-                " or not behind it (its topic was made anew), so it may not count; connect again and resend what has no"
+                f"a frame of {self.origin!r} was appended more than {DISTANCE_MAX} records after the one before it,"
+                " or not after it (its topic was made anew), so it may not count; connect again and resend what has no"
                 " receipt"
             )
 
     def lost(self, partition: int) -> None:
-        """Notes that a record did not come to the log, as far as is known."""
+        """Notes that appending a record failed, as far as is known."""
         if partition != NO_PARTITION:
             self._numbering.lost(partition)
 
@@ -263,9 +263,9 @@ class Session:
         self._highest_ns = 0  # of the event times of this session's messages
         self._numbering = Numbering(self._ends, acknowledged=durable)
 
-    def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
-        """The rows that are refused unread. Of columns there are none here: only key and event time functions see their
-        rows, and a row at which one of these crashed a sender is refused where it is called.
+    def _refused_unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
+        """The rows that are refused unread, and why. Not of columns: only key and event time functions see their rows,
+        and a row at which one of these crashed a sender is refused where the function is called.
         """
         if frame.WhichOneof("body") == "columns":
             return {}
@@ -285,12 +285,12 @@ class Session:
         if size > self._route.frame_bytes_max:
             raise self._too_large(SequenceNumber(frame.sequence), f"has {size} bytes")
 
-    def _judged(
+    def _apply_on_error(
         self, sequence: SequenceNumber, refused: tuple[Refused, ...]
     ) -> tuple[tuple[Refused, ...], int]:
-        """The dead letters among messages that were refused, and how many are skipped, as the source says.
+        """Of refused messages those that become dead letters, and how many are skipped, by the source's `on_error`.
 
-        Raises Refusal (INVALID_ARGUMENT) for the whole frame when the source has on_error="stop".
+        Raises Refusal (INVALID_ARGUMENT) for the whole frame if that is "stop".
         """
         on_error = self._route.source.on_error
         if refused and on_error == STOP:
@@ -298,7 +298,7 @@ class Session:
             raise invalid(
                 f"frame {sequence} of {self.origin!r}, message {first.index}: {reason_text(first.reason)};"
                 f' {len(refused)} message(s) refused, and with them the frame, for the source has on_error="stop":'
-                " mend them, and send the frame again"
+                " correct them, and send the frame again"
             )
         return ((), len(refused)) if on_error == SKIP else (refused, 0)
 
@@ -310,9 +310,9 @@ class Session:
 
     def _shares(self, frame: IngestFrame, division: Division) -> Shares:
         sequence = SequenceNumber(frame.sequence)
-        refused, skipped = self._judged(sequence, division.all_refused)
+        refused, skipped = self._apply_on_error(sequence, division.all_refused)
         most = self._route.frame_bytes_max
-        # Whether they have watermarks or not: what a resend packs must not depend on it.
+        # Whether messages have watermarks or not: what a resend packs must not depend on that.
         row_bytes = TIME_BYTES if self._route.judges_lateness else 0
         beside = {partition: count * row_bytes for partition, count, _ in division.shares}
         packed = (
@@ -342,10 +342,10 @@ class Session:
 
     @property
     def _watermark_ns(self) -> int:
-        """That of the session's frames so far; 0 while it is unknown, and where nobody needs it."""
+        """That of the session's frames so far; 0 while it is unknown, and where the stage does not need it."""
         return max(0, self._highest_ns - self._route.source.event_time.out_of_order_ns)
 
-    def _pass_event_times(self, shares: Shares, now_ns: int) -> None:
+    def _advance_event_time(self, shares: Shares, now_ns: int) -> None:
         if self._route.needs_time and any(count for _, count, _ in shares.parts):
             by_clock = self._route.source.event_time.of is None
             self._highest_ns = max(self._highest_ns, now_ns if by_clock else shares.highest_ns)
@@ -370,8 +370,8 @@ class Session:
             ),
         )
 
-    def _marks(self, now_ns: int) -> list[Append]:
-        """A stream that is named after a dead letter marks in their topic how far it is: the message is sent again."""
+    def _sent_again_marks(self, now_ns: int) -> list[Append]:
+        """Of a stream that sends a dead letter again: the record that marks in the dead letter topic how far it is."""
         if self._dead_letter is None:
             return []
         durable = self._durable

@@ -1,7 +1,7 @@
-"""The client's side of a run: processes that send a load, each frame when it is due, however late the one before was.
+"""The client processes of a run: they send each frame when it is due, even if the one before was sent late.
 
-Each process makes the whole load, and sends the streams that are its own. All begin at one time, and wait for each
-other where a round ends.
+Each process makes the whole load, and sends only the sources that are assigned to it. All begin at one time, and wait
+for each other at the end of each round.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEAD_START_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ClientTask:
-    """What one process sends, and where to. `target`: the sender. `topics`: where the application reads any."""
+    """What one client process sends. `target`: the sender's address. `topics`: for sources that read a topic."""
 
     spec: RunSpec
     target: str
@@ -40,20 +40,20 @@ class ClientTask:
 
     @property
     def frame_messages(self) -> int:
-        """Of one frame. Into a topic, where there is a rate, each message goes when it is due itself."""
-        alone = self.topics is not None and self.topics.of_sources and self.spec.steps
-        return 1 if alone else self.spec.frame_messages
+        """The size of a frame: 1 at a rate if sources read topics, where each record is sent when it is due."""
+        single = self.topics is not None and self.topics.of_sources and self.spec.steps
+        return 1 if single else self.spec.frame_messages
 
 
 class _Feeds:
-    """What a process feeds: sources are shared out among all processes, in the order in which they come."""
+    """The feeds of one process. Sources are assigned to processes in turn, in the order in which they first appear."""
 
     def __init__(self, task: ClientTask, opened: ExitStack) -> None:
         self._task, self._opened = task, opened
         self._feeds: dict[str, Sender | TopicFeed | None] = {}
 
-    def of(self, source: str) -> Sender | TopicFeed | None:
-        """That of a source, opened at its first call; None for a source of another process."""
+    def feed_of(self, source: str) -> Sender | TopicFeed | None:
+        """The feed of a source, opened at the first call; None if another process feeds the source."""
         task = self._task
         if source not in self._feeds:
             self._feeds[source] = None
@@ -64,20 +64,20 @@ class _Feeds:
         return self._feeds[source]
 
     def flush(self) -> None:
-        """Blocks until all is durable."""
+        """Blocks until all that this process has sent is durable."""
         for feed in self._feeds.values():
             if feed is not None:
                 feed.flush(_DURABLE_S_MAX)
 
 
 class Clients:
-    """The processes of a run; made by `clients`."""
+    """The client processes of a run; made by `clients`."""
 
     def __init__(self, processes: list[tuple[multiprocessing.process.BaseProcess, Connection]]) -> None:
         self._processes = processes
 
     def begin(self) -> float:
-        """Lets all begin, and returns when they do: Unix time. Raises LabError when one is not ready in time."""
+        """Starts all at one time, and returns that: Unix time. Raises LabError when a process is not ready in time."""
         for _, pipe in self._processes:
             self._receive(pipe, _READY_S_MAX)
         begin_s = time.time() + _HEAD_START_S
@@ -93,16 +93,16 @@ class Clients:
 
     def _receive(self, pipe: Connection, seconds: float) -> None:
         try:
-            said = pipe.recv() if pipe.poll(max(0.0, seconds)) else f"nothing heard of it for {seconds:.0f} s"
+            error = pipe.recv() if pipe.poll(max(0.0, seconds)) else f"no answer for {seconds:.0f} s"
         except EOFError:
-            said = "it ended without a word; its error stands above"
-        if said:
-            raise LabError(f"a client's process failed: {said}")
+            error = "it ended without reporting an error; its output above may hold one"
+        if error:
+            raise LabError(f"a client process failed: {error}")
 
 
 @contextmanager
 def clients(spec: RunSpec, target: str, topics: RunTopics | None) -> Iterator[Clients]:
-    """Starts the processes; ends those that still run when it is left."""
+    """Starts the processes; terminates those that still run when the context exits."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(spec.processes)
     started = [
@@ -120,7 +120,7 @@ def clients(spec: RunSpec, target: str, topics: RunTopics | None) -> Iterator[Cl
 
 
 def open_feed(source: str, target: str, topics: RunTopics | None) -> Sender | TopicFeed:
-    """What feeds a source: its topic, where it reads one, or the sender."""
+    """The feed of a source: its topic if it reads one, else the sender."""
     if topics is not None and source in topics.of_sources:
         return TopicFeed(topics, source)
     return Sender(target, source)
@@ -131,15 +131,15 @@ def _start(
 ) -> tuple[multiprocessing.process.BaseProcess, Connection]:
     ours, theirs = context.Pipe()
     process = context.Process(
-        target=_work, args=(task, barrier, theirs), name=f"lab-client-{task.index}", daemon=True
+        target=_run_client, args=(task, barrier, theirs), name=f"lab-client-{task.index}", daemon=True
     )
     process.start()
     theirs.close()
     return process, ours
 
 
-def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
-    """In the process: says "" when it is ready, and when all is durable; or what went wrong."""
+def _run_client(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
+    """Runs in a client process. Reports "" when it is ready and when all is durable; else what went wrong."""
     try:
         pace = Pace(task.spec.steps)
         rounds = load_of(task.spec).rounds()
@@ -148,25 +148,25 @@ def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
         with ExitStack() as opened:
             feeds = _Feeds(task, opened)
             for part in first:
-                if part.messages:  # all are open before any is fed, so that event time waits for each
-                    feeds.of(part.source)
-            ahead = next(frames, None)
+                if part.messages:  # all feeds are open before any sends, so that event time waits for each
+                    feeds.feed_of(part.source)
+            frame = next(frames, None)
             pipe.send("")
             begin_s = pipe.recv()
-            while ahead is not None:
-                feed = feeds.of(ahead.source)
+            while frame is not None:
+                feed = feeds.feed_of(frame.source)
                 if feed is not None:
-                    _send(feed, ahead, begin_s, paced=bool(task.spec.steps))
-                if ahead.ends_round:
+                    _send_when_due(feed, frame, begin_s, paced=bool(task.spec.steps))
+                if frame.ends_round:
                     _end_round(feeds, barrier)
-                ahead = next(frames, None)
+                frame = next(frames, None)
         pipe.send("")
     except BettongError as error:
         barrier.abort()
         pipe.send(str(error))
 
 
-def _send(feed: Sender | TopicFeed, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
+def _send_when_due(feed: Sender | TopicFeed, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
     due_s = begin_s + frame.due_s
     early_s = due_s - time.time()
     if early_s > 0:  # a sleep of 0 s takes 60 us, too
@@ -179,4 +179,4 @@ def _end_round(feeds: _Feeds, barrier: Barrier) -> None:
     try:
         barrier.wait(_DURABLE_S_MAX)
     except Exception as error:
-        raise LabError("another client's process failed, or did not end its round in time") from error
+        raise LabError("another client process failed, or did not end its round in time") from error

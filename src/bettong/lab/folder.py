@@ -1,6 +1,6 @@
-"""A run's folder: what was asked, what was measured, and how each metric went over time.
+"""A run's folder: the run file, the metrics of each repeat, and their course over time.
 
-run.toml         what ran, as a run file: `bettong lab run` takes it
+run.toml         what ran, as a run file for `bettong lab run`
 results.json     machine, versions, settings, and each metric with its repeats (see `results`)
 series.parquet   repeat, seconds since its beginning, metric, value: once a second
 """
@@ -23,14 +23,14 @@ from bettong.lab.spec import RunSpec
 RESULTS, SERIES, RUN_FILE = "results.json", "series.parquet", "run.toml"
 _REPEAT = "repeat"
 _REPEATS = re.compile(r"^repeats = \d+$", re.MULTILINE)
-# Of the table kubernetes: what decides how the release runs.
-_WHERE = {"context", "values", "chart", "application"}
+# Fields of the table kubernetes that decide how the release runs.
+_CLUSTER_FIELDS = {"context", "values", "chart", "application"}
 
 
 def save(folder: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: BenchmarkResults) -> Path:
     """Creates `<folder>/<time>-<name>` and writes the run's files into it; returns its path.
 
-    `measured`: the `results` of these repeats.
+    `measured`: what `results` returned for these repeats.
     """
     time = datetime.fromisoformat(measured.date).astimezone(UTC)
     made = folder / f"{time:%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}"
@@ -55,7 +55,7 @@ def save(folder: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: Bench
 def results(
     spec: RunSpec, repeats: Sequence[Repeat], machine: dict[str, str], now: datetime
 ) -> BenchmarkResults:
-    """The metrics of all repeats, in the order in which they first come."""
+    """The metrics of all repeats, in order of first appearance."""
     measured = [
         MeasuredMetric(
             name=each.metric, unit=each.unit, runs=[RunValue(value=each.value, histogram=each.histogram)]
@@ -71,15 +71,15 @@ def results(
     )
 
 
-def joined(repeats: Sequence[Path], out: Path, label: str, facts: Mapping[str, str]) -> Path:
-    """Makes one folder of those of single repeats, called as the first with the label behind; returns its path.
+def join_repeats(repeats: Sequence[Path], out: Path, label: str, facts: Mapping[str, str]) -> Path:
+    """Joins folders of single repeats into one, named after the first and the label; returns its path.
 
-    Machine and settings are those of the first. `facts`: what is known of the version, in addition.
+    Machine and settings are those of the first. `facts`: further facts of the version.
     """
     first = repeats[0]
     made = out / f"{first.name}-{_slug(label)}"
     made.mkdir(parents=True)
-    # As text: a version of Bettong that wrote it may have fields that are unknown here.
+    # Edited as text, because another version of Bettong may have written fields that this one does not know.
     ran = _REPEATS.sub(f"repeats = {len(repeats)}", (first / RUN_FILE).read_text(), count=1)
     (made / RUN_FILE).write_text(ran)
     found = [read(each / RESULTS) for each in repeats]
@@ -101,7 +101,7 @@ def _slug(text: str) -> str:
 
 
 def _merged(measured: Sequence[MeasuredMetric]) -> list[MeasuredMetric]:
-    """A metric for each name, with the runs of all that have it, in the order in which they first come."""
+    """One metric for each name, with the runs of all repeats that have it, in order of first appearance."""
     found: dict[str, MeasuredMetric] = {}
     for each in measured:
         runs = [*found[each.name].runs, *each.runs] if each.name in found else each.runs
@@ -110,7 +110,7 @@ def _merged(measured: Sequence[MeasuredMetric]) -> list[MeasuredMetric]:
 
 
 def _asked(spec: RunSpec) -> dict[str, str | int]:
-    """All that decides what is measured. Of a cluster, images are none of it: they are what is measured."""
+    """All settings that decide what is measured. Images of a cluster are not among them: they are what is measured."""
     asked: dict[str, str | int] = {"run": spec.name, "application": spec.application}
     asked["load"] = spec.load if isinstance(spec.load, str) else toml_files.line_of(spec.load)
     if spec.messages is not None:
@@ -125,7 +125,7 @@ def _asked(spec: RunSpec) -> dict[str, str | int]:
     if spec.faults:
         asked["faults"] = ", ".join(f"{each.label} at {each.at_s:g} s" for each in spec.planned_faults)
     if spec.kubernetes is not None:
-        where = spec.kubernetes.model_dump(mode="json", include=_WHERE, exclude_none=True)
+        where = spec.kubernetes.model_dump(mode="json", include=_CLUSTER_FIELDS, exclude_none=True)
         asked["kubernetes"] = (
             ", ".join(f"{name} {value}" for name, value in where.items()) or "current context"
         )

@@ -1,6 +1,6 @@
-"""What loads are made of: keys of which some come more often, messages out of order, a mix of sources. Pure.
+"""Building blocks of loads: skewed keys, messages out of order, a mix of sources. Pure.
 
-The run file's table `load` has them without code; a load in Python calls them:
+The run file's table `load` uses them without code; a load in Python calls them:
 
     drawn = np.random.default_rng(seed)
     keys = skewed(messages, keys=350, skew=1.1, drawn=drawn)
@@ -16,7 +16,7 @@ from bettong.frames.columns import Array
 
 
 def skewed(count: int, *, keys: int, skew: float, drawn: np.random.Generator) -> Array:
-    """So many keys from 0 to `keys` - 1, key n in proportion to 1 / (n + 1) ** skew (Zipf's law); 0: all as often."""
+    """`count` keys from 0 to `keys` - 1, key n in proportion to 1 / (n + 1) ** skew (Zipf's law); 0: uniformly."""
     if not skew:
         chosen: Array = drawn.integers(keys, size=count)
         return chosen
@@ -24,16 +24,16 @@ def skewed(count: int, *, keys: int, skew: float, drawn: np.random.Generator) ->
 
 
 def weighed(count: int, weights: Sequence[float] | Array, *, drawn: np.random.Generator) -> Array:
-    """So many indexes of weights, each in proportion to its weight."""
+    """`count` indexes into `weights`, each drawn in proportion to its weight."""
     bounds = np.cumsum(weights)
     chosen: Array = np.searchsorted(bounds[:-1], drawn.random(count) * bounds[-1], side="right")
     return chosen
 
 
 def disordered(times_ns: Array, *, within_ns: int, drawn: np.random.Generator) -> Array:
-    """In which order messages of these event times come when each is late by chance, by `within_ns` at most: indexes.
+    """The order in which messages of these event times arrive if each is late at random, by `within_ns` at most.
 
-    So none is older by more than `within_ns` than one before it, which is what `out_of_order` of a source allows.
+    As indexes. No message is older by more than `within_ns` than one before it, as `out_of_order` of a source allows.
     """
     late_ns = drawn.integers(within_ns, size=len(times_ns), endpoint=True)
     order: Array = np.argsort(times_ns + late_ns, kind="stable")
@@ -41,7 +41,7 @@ def disordered(times_ns: Array, *, within_ns: int, drawn: np.random.Generator) -
 
 
 def shares(messages: int, weights: Sequence[float]) -> list[int]:
-    """How many of all messages each gets, in proportion to its weight; together they are `messages`."""
+    """How many of all messages each source gets, in proportion to its weight; their sum is `messages`."""
     reached = np.cumsum(weights)
     bounds = np.rint(reached / reached[-1] * messages).astype(int)
     return [int(each) for each in np.diff(bounds, prepend=0)]

@@ -1,8 +1,8 @@
-"""The same run again and again: where a metric went up or down for good. Pure.
+"""The history of a run: from which commit on a metric is better or worse. Pure.
 
-A result is compared with all of its stretch, the results since the last step, each metric with its own. One that
-differs by more than noise begins a stretch of its own: that is a step. All metrics of a result are compared at once, so
-that `compare` corrects for their number, as it does for two results.
+A result of a metric is compared with its current stretch: all its results since its last step. One that differs by more
+than noise is a step, and begins a new stretch. All metrics of a result are compared at once, so that `compare` corrects
+for their number, as it does for two results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bettong.lab.statistics.comparison import LEAST, ChangeVerdict, Comparison, 
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """From the result of `date` and `commit` on, a metric is another one."""
+    """A lasting change of a metric, from the result of `date` and `commit` on."""
 
     date: str
     commit: str
@@ -25,7 +25,7 @@ class HistoryStep:
 
 @dataclass(frozen=True, slots=True)
 class MetricHistory:
-    """A metric through all results that have it, that of the oldest commit first."""
+    """A metric through all results that have it, ordered by commit, oldest first."""
 
     name: str
     unit: str
@@ -34,8 +34,8 @@ class MetricHistory:
 
 
 @dataclass(slots=True)
-class _Course:
-    """Of a metric, so far. `stretch`: all values since the last step."""
+class _OpenHistory:
+    """The history of a metric so far. `stretch`: all values since the last step."""
 
     unit: str
     runs: list[tuple[float, ...]] = field(default_factory=list)
@@ -46,16 +46,18 @@ class _Course:
 def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> list[MetricHistory]:
     """The history of each metric that the newest commit's result has.
 
-    A run of an older commit, as of `bettong lab run --against`, counts where that commit is. Raises LabError where a
-    metric has changed its unit.
+    A run of an older commit, as of `bettong lab run --against`, counts at the time of that commit. Raises LabError if
+    the unit of a metric has changed.
     """
     ordered = sorted(results, key=lambda each: each.order_key)
-    found = {metric.name: _Course(metric.unit) for metric in (ordered[-1].metrics if ordered else ())}
+    found = {metric.name: _OpenHistory(metric.unit) for metric in (ordered[-1].metrics if ordered else ())}
     for result in ordered:
         metrics = [metric for metric in result.metrics if metric.name in found]
-        courses = [(each.name, found[each.name]) for each in metrics]
+        open_histories = [(each.name, found[each.name]) for each in metrics]
         before = [
-            MetricRuns(name, course.unit, tuple(course.stretch)) for name, course in courses if course.stretch
+            MetricRuns(name, history.unit, tuple(history.stretch))
+            for name, history in open_histories
+            if history.stretch
         ]
         for comparison in compare(before, metrics, least=least) if before else ():
             if comparison.verdict in {ChangeVerdict.BETTER, ChangeVerdict.WORSE}:
@@ -66,6 +68,6 @@ def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> l
             found[each.name].runs.append(each.values)
             found[each.name].stretch += each.values
     return [
-        MetricHistory(name, course.unit, tuple(course.runs), tuple(course.steps))
-        for name, course in found.items()
+        MetricHistory(name, history.unit, tuple(history.runs), tuple(history.steps))
+        for name, history in found.items()
     ]

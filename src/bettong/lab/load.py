@@ -1,7 +1,8 @@
-"""What a run is fed, by a user's module, and when each frame is due.
+"""The load of a run, made by a user's module, and when each of its frames is due.
 
-A load comes in rounds. The parts of a round go side by side, each in a stream of its own; a round is durable before the
-next begins, so that a model knows in which order the log has them. A load whose order does not matter is one round.
+A load is a sequence of rounds. The parts of a round are sent side by side, each in a stream of its own. A round is
+durable before the next begins, so that a model knows the order of rounds in the log. If order does not matter, one
+round is enough.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ VALUE, PARTITION = "value", "partition"
 
 @dataclass(frozen=True, slots=True)
 class LoadPart:
-    """Messages of a source, as columns by field, numpy's or Arrow's, in the order of sending.
+    """Messages of one source in sending order, as columns by field, of numpy or Arrow.
 
-    Where the source reads a topic: VALUE, an array of bytes objects, and PARTITION, whole numbers that are taken modulo
-    the topic's partitions; without it they take turns.
+    For a source that reads a topic: VALUE, an array of bytes objects, and PARTITION, integers that are taken modulo
+    the number of partitions; without PARTITION records go to the partitions in turn.
     """
 
     source: str
@@ -39,22 +40,22 @@ class LoadPart:
 
     @property
     def messages(self) -> int:
-        """How many they are."""
+        """The number of messages."""
         return len(next(iter(self.columns.values())))
 
     def slice(self, start: int, stop: int) -> LoadPart:
-        """Some of them."""
+        """The messages from `start` up to, not including, `stop`."""
         return LoadPart(self.source, {name: column[start:stop] for name, column in self.columns.items()})
 
 
 class SinkResults(bytes):
-    """All bytes of a sink's results, as they came; `each`: one by one."""
+    """The results of a sink, joined in order of arrival; `each`: one by one."""
 
     each: Sequence[bytes]
 
     @classmethod
     def of(cls, results: Sequence[bytes]) -> SinkResults:
-        """These."""
+        """Joins these results."""
         made = cls(b"".join(results))
         made.each = results
         return made
@@ -62,34 +63,34 @@ class SinkResults(bytes):
 
 @runtime_checkable
 class LabLoad(Protocol):
-    """The same each time that it is made with the same messages and seed."""
+    """A load. It must be the same each time that it is made with the same messages and seed."""
 
     def first(self) -> Sequence[LoadPart]:
-        """What is folded before the clock starts; may be nothing."""
+        """What is processed before the clock starts; may be empty."""
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
-        """All that is timed."""
+        """The messages that are timed."""
 
     def result_bytes(self) -> Mapping[str, int]:
-        """How many bytes of results come out, by sink; a sink that is not named is not waited for."""
+        """How many bytes of results each sink must deliver; a sink that is not named is not awaited."""
 
     def wrong(self, results: Mapping[str, SinkResults]) -> str:
-        """What is wrong with the results of each sink, in a line; "" when nothing is."""
+        """What is wrong with the results of the sinks, in one line; "" if nothing is."""
 
 
 @runtime_checkable
 class TopicLoad(LabLoad, Protocol):
-    """Of an application that writes results into a topic, where a record does not say when it was due."""
+    """A load for an application that writes into a topic, whose records do not say when their message was due."""
 
     def message_of(self, result: bytes) -> int:
-        """The number of the message that a result is of, counted from 0 as all are sent; -1: of what came first."""
+        """The number of the message that led to a result, counted from 0 as sent; -1 for messages of `first()`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueFrame:
-    """Some messages of a part of a round.
+    """Consecutive messages of one part of a round.
 
-    `due_s`: after the beginning, or 0 where it is as fast as it goes. `ends_round`: durable before the next one.
+    `due_s`: after the beginning; 0 at full speed. `ends_round`: its round is durable before the next is sent.
     """
 
     whole: LoadPart
@@ -101,17 +102,17 @@ class DueFrame:
 
     @property
     def source(self) -> str:
-        """Whose they are."""
+        """The source that gets the messages."""
         return self.whole.source
 
     @property
     def part(self) -> LoadPart:
-        """They alone: cut out here, so that a process does not cut out what another one sends."""
+        """The messages. Sliced only here, so that a process does not slice frames that another one sends."""
         return self.whole.slice(self.start, self.stop)
 
 
 class Pace:
-    """When the nth message is due, by steps that follow each other."""
+    """When the nth message is due, by steps of constant rates that follow each other."""
 
     def __init__(self, steps: Sequence[LoadStep]) -> None:
         self._steps = steps
@@ -120,11 +121,11 @@ class Pace:
 
     @property
     def messages(self) -> int:
-        """Of all steps."""
+        """The number of messages in all steps."""
         return self._sent[-1]
 
     def step_of(self, number: int) -> int:
-        """Of the message, which counts from 0; never one that has none, where another has."""
+        """The step of a message, which counts from 0; a step without messages only if none has any."""
         if not self._steps:
             return 0
         return next(
@@ -132,7 +133,7 @@ class Pace:
         )
 
     def due_s(self, number: int) -> float:
-        """When it is due, after the beginning; before it, what came before the first message."""
+        """When a message is due, after the beginning; -inf for messages of `first()`, which have negative numbers."""
         if number < 0:
             return -math.inf
         step = self.step_of(number)
@@ -141,9 +142,9 @@ class Pace:
 
 
 def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: Pace) -> Iterator[DueFrame]:
-    """The parts of each round in frames, in turns, each with when its first message is due.
+    """Cuts the parts of each round into frames, which take turns, each with the time when its first message is due.
 
-    All parts end together: frames of the longest one have `frame_messages`, those of others fewer, in proportion.
+    All parts of a round end together: frames of the longest have `frame_messages`, those of others proportionally less.
     """
     sent = 0
     for parts in rounds:
@@ -152,21 +153,21 @@ def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: 
         for start in range(0, longest, frame_messages):
             stop = min(start + frame_messages, longest)
             for part in parts:
-                first, behind = (at * part.messages // longest for at in (start, stop))
-                if first < behind:
+                part_start, part_stop = (at * part.messages // longest for at in (start, stop))
+                if part_start < part_stop:
                     due = pace.due_s(sent), pace.step_of(sent)
-                    sent += behind - first
-                    yield DueFrame(part, first, behind, *due, ends_round=sent == end)
+                    sent += part_stop - part_start
+                    yield DueFrame(part, part_start, part_stop, *due, ends_round=sent == end)
 
 
 def make_load(path: str, messages: int, seed: int) -> LabLoad:
-    """Of the function `load(messages, seed)` of a Python file. Raises SettingsError that names the file."""
+    """Calls `load(messages, seed)` of a Python file. Raises SettingsError that names the file."""
     file = Path(path)
     spec = importlib.util.spec_from_file_location(_MODULE, file)
     if not file.is_file() or spec is None or spec.loader is None:
         raise SettingsError(f"load: {path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    # What it imports lies beside it, or below the working directory, from which run files name their parts.
+    # The module imports what lies beside it, or in the working directory, to which paths in run files are relative.
     found_in = [str(file.resolve().parent), str(Path.cwd())]
     sys.path[:0] = found_in
     try:
@@ -183,6 +184,6 @@ def make_load(path: str, messages: int, seed: int) -> LabLoad:
             sys.path.remove(each)
     if not isinstance(load, LabLoad):
         raise SettingsError(
-            f"load: {path}: load() gave a {type(load).__name__}, without first, rounds, result_bytes and wrong"
+            f"load: {path}: load() returned a {type(load).__name__}, without first, rounds, result_bytes and wrong"
         )
     return load

@@ -1,4 +1,4 @@
-"""The table `load` of a run file: what each source gets, generated or replayed. Data; `table_load` makes it messages.
+"""The table `load` of a run file: for each source, generators or a file. `table_load` makes messages of it.
 
 [[load.sources]]
 source = "trades"
@@ -31,12 +31,12 @@ from pydantic import (
     model_validator,
 )
 
-# All of them are made, and folded, in memory.
+# All of them, and their expected results, are held in memory.
 MESSAGES_MAX = 5_000_000
 _KEYS_MAX = 10_000_000
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
-# As TOML has it, read as JSON's would be: `"2.50"` for a Decimal.
+# A value in TOML, read as it would be in JSON: `"2.50"` for a Decimal.
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Weight = Annotated[float, Field(gt=0, le=1e9)]
 
@@ -53,7 +53,7 @@ class Constant(_Table):
 
 
 class Choice(_Table):
-    """One of these, each as often as its weight says; without weights all as often."""
+    """One of `values`, drawn in proportion to `weights`; uniformly without weights."""
 
     kind: Literal["choice"]
     values: Annotated[list[Value], Field(min_length=1, max_length=100_000)]
@@ -67,7 +67,7 @@ class Choice(_Table):
 
 
 class UniformNumber(_Table):
-    """A number from `min` to `max`, each as likely: a whole one where both are, and then `max` is one of them."""
+    """A number from `min` to `max`, uniformly drawn: if both are whole, a whole number, `max` included."""
 
     kind: Literal["uniform"]
     min: StrictInt | FiniteFloat
@@ -81,9 +81,9 @@ class UniformNumber(_Table):
 
 
 class Keys(_Table):
-    """One of `count` keys: a whole number from 0 on, or, of a text, that behind `prefix`.
+    """One of `count` keys: a whole number from 0 on; for a text field, `prefix` and that number.
 
-    `skew`: the exponent of Zipf's law, by which key n comes in proportion to 1 / (n + 1) ** skew; 0: all as often.
+    `skew`: the exponent of Zipf's law, by which key n comes in proportion to 1 / (n + 1) ** skew; 0: uniformly.
     """
 
     kind: Literal["keys"]
@@ -93,14 +93,14 @@ class Keys(_Table):
 
 
 class Counter(_Table):
-    """Whole numbers from `start` on, one after the other."""
+    """Consecutive whole numbers from `start` on."""
 
     kind: Literal["counter"]
     start: int = 0
 
 
 class Time(_Table):
-    """Times from `start` on, in steps of one length, over `span_s` in all: Unix ns, or a datetime."""
+    """Times from `start` on, in equal steps over `span_s` in all: Unix ns, or datetimes."""
 
     kind: Literal["time"]
     start: AwareDatetime = _START
@@ -108,7 +108,7 @@ class Time(_Table):
 
 
 _KINDS = ("constant", "choice", "uniform", "keys", "counter", "time")
-# Of unions, which pydantic puts into locations; no field of a message has such a name.
+# Tags of unions, which pydantic puts into the locations of errors; no message field has such a name.
 TAGS = frozenset({*(f"<{kind}>" for kind in _KINDS), "<path>", "<table>"})
 
 
@@ -133,11 +133,11 @@ Generator = Annotated[
 
 
 class SourceTable(_Table):
-    """What one source gets.
+    """The messages of one source.
 
-    `share`: of all messages, in proportion to the other sources' shares. `file`: whose rows it gets, in their order,
-    from the beginning again when they are too few. `fields`: generators of fields that the file lacks, or of all.
-    `disorder_ms`: each message comes up to so much of event time late.
+    `share`: of all messages, in proportion to the shares of other sources. `file`: its rows are replayed in order, from
+    the beginning again when there are too few. `fields`: generators, for all fields or for those that the file lacks.
+    `disorder_ms`: by up to how much event time each message comes late.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -154,10 +154,10 @@ class SourceTable(_Table):
 
 
 class LoadTable(_Table):
-    """All sources that are fed.
+    """All sources that get messages.
 
-    `any_order`: results do not depend on the order in which messages of different sources, or, behind key_by, of
-    different keys meet, nor on how they share frames.
+    `any_order`: results depend neither on the order in which messages of different sources (or, behind key_by, of
+    different keys) are processed, nor on how messages are grouped into frames.
     """
 
     sources: Annotated[list[SourceTable], Field(min_length=1, max_length=100)]
@@ -172,5 +172,5 @@ class LoadTable(_Table):
 
 
 def load_kind(given: Any) -> str:
-    """Whether `load` of a run file is a table, or the path of a Python file, as a tag."""
+    """The tag of `load` in a run file: that of a table, or of the path of a Python file."""
     return "<table>" if isinstance(given, dict | LoadTable) else "<path>"

@@ -1,4 +1,4 @@
-"""A run's measurements, of what was read and sampled while it ran."""
+"""The metrics of a run, computed from the results that were read and the samples that were taken while it ran."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MS_NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A value of a metric in one repeat. `histogram`: of all latencies, in ns; HDR's compressed encoding, in base64."""
+    """The value of a metric in one repeat. `histogram`: all latencies in ns; HDR's compressed encoding, in base64."""
 
     metric: str
     unit: str
@@ -34,40 +34,40 @@ class Measured:
 
 
 def latencies(steps: Sequence[LoadStep], readings: Mapping[str, ResultReading]) -> list[Measured]:
-    """Of each step and sink, at each percentile."""
+    """The latency percentiles of each step and sink."""
     found = []
-    for number, of_step in enumerate(_named(steps)):
+    for number, step_name in enumerate(_step_names(steps)):
         for sink, reading in readings.items():
-            histogram: HdrHistogram = reading.lateness.histograms[number]
+            histogram: HdrHistogram = reading.latency.histograms[number]
             if not histogram.get_total_count():
                 continue
             encoded = histogram.encode().decode()
             for each in PERCENTILES:
-                name = f"{sink} {of_step}, " + ("max" if each == 100 else f"p{each:g}")
+                name = f"{sink} {step_name}, " + ("max" if each == 100 else f"p{each:g}")
                 value_ms = histogram.get_value_at_percentile(each) / _MS_NS
                 found.append(Measured(name, "ms", value_ms, encoded if each == PERCENTILES[0] else ""))
     return found
 
 
-def _named(steps: Sequence[LoadStep]) -> list[str]:
-    """What metrics call each step: by its rate, and by its number, too, where another has that rate."""
+def _step_names(steps: Sequence[LoadStep]) -> list[str]:
+    """The names of steps in metrics: their rates, and their numbers too where steps have the same rate."""
     rates = [f"at {step.messages_per_s:,.0f}/s" for step in steps]
     return [
         f"in step {number} {rate}" if rates.count(rate) > 1 else rate for number, rate in enumerate(rates, 1)
     ]
 
 
-def course(
+def series_points(
     readings: Mapping[str, ResultReading],
     lag: Sequence[Sample],
     gc_pauses: Sequence[GcPause],
     injected: Sequence[Injected],
     begin_s: float,
 ) -> Iterator[SeriesPoint]:
-    """The median latency of each second, the lag, pauses of collectors, faults and how long they lasted."""
+    """The median latency of each second, the lag, GC pauses, and faults with how long they lasted."""
     for sink, reading in readings.items():
-        for second, lates_ms in sorted(reading.lateness.lates_ms.items()):
-            yield SeriesPoint(second, f"{sink}: {LATENCY}", median(lates_ms))
+        for second, sampled_ms in sorted(reading.latency.sampled_ms.items()):
+            yield SeriesPoint(second, f"{sink}: {LATENCY}", median(sampled_ms))
     for sample in lag:
         yield SeriesPoint(sample.at_s - begin_s, f"{PROCESSOR.name}: {LAG}", sample.value)
     for pause in gc_pauses:
@@ -80,10 +80,10 @@ def course(
 def partition_pauses(
     readings: Mapping[str, ResultReading], changes: Sequence[AssignmentChange], since_s: float
 ) -> list[Measured]:
-    """The longest pause in the results of any partition that began from `since_s`, Unix time, on.
+    """The longest pause between results of any one partition that began at `since_s`, Unix time, or later.
 
-    Of all, and of those around changes of the assignment, by why they were made. A partition without messages pauses
-    by itself: they say something of a load that has results of each partition all the time.
+    Of all pauses, and of those around changes of the assignment, by their cause. A partition without messages pauses
+    too, so the metrics only mean something for a load that leads to results of each partition all the time.
     """
     found = []
     for sink, reading in readings.items():
@@ -94,7 +94,7 @@ def partition_pauses(
 
 
 def cpu_shares(usage: Usage, since_s: float, until_s: float) -> list[Measured]:
-    """CPU of all processes, and of each kind, on average over a time of the run."""
+    """The average CPU of all processes, and of each kind, from `since_s` to `until_s` of the run."""
     percent = {
         target: 100 * spent_s / (until_s - since_s)
         for target, spent_s in usage.cpu_s(since_s, until_s).items()
@@ -105,7 +105,7 @@ def cpu_shares(usage: Usage, since_s: float, until_s: float) -> list[Measured]:
 
 
 def usages(usage: Usage, gc_pauses: Sequence[GcPause], messages: int) -> list[Measured]:
-    """CPU, memory, pauses of collectors and bytes sent; what is 0 is no metric, for nothing can be compared with it."""
+    """CPU, memory, GC pauses and bytes sent. A value of 0 is left out, because a ratio to it cannot be compared."""
     paused_s: dict[str, float] = defaultdict(float)
     for each in gc_pauses:
         paused_s[each.target] += each.lasting_ms / 1e3

@@ -1,4 +1,4 @@
-"""The reader's side of a run: what comes out of a sink, and how late, by the step whose frame it was due with."""
+"""Reads the results of a run from its sinks, and records their latencies."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from bettong.threads import BlockThread
 
 _HIGHEST_NS = 600_000_000_000
 _DIGITS = 3
-# Of the results of a second so many are kept one by one: enough for their median.
+# How many latencies of each second are kept: enough for their median.
 _PER_SECOND_MAX = 100
 _CLOSE_S_MAX = 5.0
 _POLL_MS = 200
 _RECORDS_MAX = 1000
 
 
-class Lateness:
-    """How late results were. A result counts for the step in which its message was due, from the warm-up on.
+class LatencyRecorder:
+    """The latencies of results. A result counts for the step in which its message was due, after the warm-up.
 
-    How late it is counts from then too, so that what had to wait for a slow system is not left out (Gil Tene's
-    coordinated omission). What was due before `begin_s` is known, or within the warm-up, is not measured.
+    Latency counts from when the message was due, so that its wait for a slow system is included, as against Gil Tene's
+    coordinated omission. Messages that were due before `begin_s` is known, or in the warm-up, are not measured.
 
-    `lates_ms`: of some results of each second.
+    `sampled_ms`: some latencies of each second.
     """
 
     def __init__(self, steps: Sequence[LoadStep], *, warm_up_s: float) -> None:
         self.begin_s = float("inf")
-        self.lates_ms: dict[int, list[float]] = {}
+        self.sampled_ms: dict[int, list[float]] = {}
         self.histograms = [HdrHistogram(1, _HIGHEST_NS, _DIGITS) for _ in steps]
         self._warm_up_s = warm_up_s
         self._ends_s = list(accumulate(step.seconds for step in steps))
 
-    def note(self, due_s: float, now_s: float) -> None:
-        """A result of what was due then came now; both Unix time."""
+    def record(self, due_s: float, now_s: float) -> None:
+        """Records that the result of a message that was due at `due_s` came at `now_s`; both Unix time."""
         since_s = due_s - self.begin_s
         if since_s < self._warm_up_s or not self.histograms:
             return
-        of_second = self.lates_ms.setdefault(int(since_s), [])
+        of_second = self.sampled_ms.setdefault(int(since_s), [])
         if len(of_second) < _PER_SECOND_MAX:
             of_second.append((now_s - due_s) * 1e3)
         step = next((index for index, end_s in enumerate(self._ends_s) if since_s < end_s), -1)
@@ -58,18 +58,18 @@ class Lateness:
 
 
 class ResultReading(BlockThread):
-    """A context manager: inside, a thread reads the results of a sink. `done` is set when there are `size` bytes.
+    """A context manager: inside, a thread reads the results of a sink. `done` is set after `size` bytes, or an error.
 
-    It reads on until it is left: what comes twice must be seen, too. `pauses`: in the results of each partition.
+    It reads on until the context exits, to see duplicates. `pauses`: between results of each partition.
     """
 
-    def __init__(self, sink: str, size: int, lateness: Lateness) -> None:
+    def __init__(self, sink: str, size: int, latency: LatencyRecorder) -> None:
         super().__init__(f"lab-{sink}", close_s_max=_CLOSE_S_MAX)
         self.content = bytearray()
         self.last_s = 0.0
         self.done = threading.Event()
         self.failure: BettongError | None = None
-        self.lateness = lateness
+        self.latency = latency
         self.pauses = PartitionPauses()
         self._size = size
         self._lengths = array("L")
@@ -78,14 +78,14 @@ class ResultReading(BlockThread):
 
     @property
     def results(self) -> SinkResults:
-        """All that came."""
+        """All results that came."""
         ends = accumulate(self._lengths, initial=0)
         return SinkResults.of([bytes(self.content[start:end]) for start, end in pairwise(ends)])
 
-    def _take(self, messages: Sequence[bytes], partitions: Iterable[int]) -> None:
+    def _add(self, messages: Sequence[bytes], partitions: Iterable[int]) -> None:
         self.last_s = time.time()
         for each in partitions:
-            self.pauses.note(each, self.last_s)
+            self.pauses.record_result(each, self.last_s)
         self._lengths.extend(map(len, messages))
         self.content += b"".join(messages)
         if len(self.content) >= self._size:
@@ -97,17 +97,17 @@ class ResultReading(BlockThread):
 
 
 class SinkReading(ResultReading):
-    """By a subscriber of the receiver."""
+    """Reads by a subscriber of the receiver."""
 
-    def __init__(self, target: str, sink: str, size: int, lateness: Lateness) -> None:
-        super().__init__(sink, size, lateness)
+    def __init__(self, target: str, sink: str, size: int, latency: LatencyRecorder) -> None:
+        super().__init__(sink, size, latency)
         self._subscriber = Subscriber(target, sink)
 
     def _run(self) -> None:
         try:
             for result in self._subscriber:
-                self._take(result.messages, [result.position.partition])
-                self.lateness.note(result.sent_ns / 1e9, self.last_s)
+                self._add(result.messages, [result.position.partition])
+                self.latency.record(result.sent_ns / 1e9, self.last_s)
         except BettongError as error:
             self._fail(error)
 
@@ -119,18 +119,18 @@ class SinkReading(ResultReading):
 
 
 class TopicReading(ResultReading):
-    """Of the topic that a sink writes to: what is committed."""
+    """Reads the topic that a sink writes to, committed records only."""
 
-    def __init__(self, topics: RunTopics, sink: str, size: int, lateness: Lateness) -> None:
-        super().__init__(sink, size, lateness)
+    def __init__(self, topics: RunTopics, sink: str, size: int, latency: LatencyRecorder) -> None:
+        super().__init__(sink, size, latency)
         self._reader = TopicReader(topics.options, topics.of_sinks[sink])
         self._arrived: list[tuple[float, list[bytes]]] = []
 
-    def measure(self, due_s: Callable[[bytes], float]) -> None:
-        """Notes how late each was. Afterwards, for while it reads it has no time for that."""
+    def measure_latencies(self, due_s: Callable[[bytes], float]) -> None:
+        """Records the latency of each result. Called after the run, because reading leaves no time for it."""
         for now_s, messages in self._arrived:
             for message in messages:
-                self.lateness.note(due_s(message), now_s)
+                self.latency.record(due_s(message), now_s)
 
     def _run(self) -> None:
         with self._reader as reader:
@@ -140,7 +140,7 @@ class TopicReading(ResultReading):
                     found = reader.poll(_POLL_MS, _RECORDS_MAX)
                     messages = [value or b"" for records in found.values() for value in records.values]
                     if messages:
-                        self._take(messages, found)
+                        self._add(messages, found)
                         self._arrived.append((self.last_s, messages))
             except BettongError as error:
                 self._fail(error)

@@ -1,4 +1,4 @@
-"""The results of a measurement, as a file has them: what `bettong lab run`, `make bench` and its peers write."""
+"""The results of a measurement, as files that `bettong lab run`, `make bench` and its peers write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bettong.lab.statistics.comparison import MetricRuns
 
 _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3
-# The names of facts that are others each time end so, and are no difference: the load, stolen time, hiccups.
+# Facts with names that end so vary from run to run, and count as no difference: the load, stolen time, hiccups.
 BEFORE = " before"
 COMMIT, COMMITTED = "commit", "commit time"
 
@@ -24,14 +24,14 @@ class _Table(BaseModel):
 
 
 class RunValue(_Table):
-    """What one run gave. `histogram`: of all latencies, in ns; HDR's compressed encoding, in base64."""
+    """The value of one run. `histogram`: all latencies in ns; HDR's compressed encoding, in base64."""
 
     value: float
     histogram: str = ""
 
 
 class MeasuredMetric(_Table):
-    """A metric with each of its runs. `of_bar`: how much of what is wanted it reaches, where something is."""
+    """A metric with its value in each run. `of_bar`: its ratio to the wanted value, if there is one."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     unit: Annotated[str, Field(max_length=40)]
@@ -40,7 +40,7 @@ class MeasuredMetric(_Table):
 
 
 class BenchmarkResults(_Table):
-    """`machine`: what it was measured on. `asked`: with which settings."""
+    """Results of one measurement. `machine`: facts of where it ran. `asked`: its settings."""
 
     date: str
     machine: dict[str, str]
@@ -49,12 +49,12 @@ class BenchmarkResults(_Table):
 
     @property
     def order_key(self) -> tuple[str, str]:
-        """Its position in a history: the time of its commit, or, where that is unknown, of the run; then of the run."""
+        """Orders a history: by the time of the commit, or if unknown of the run; then by that of the run."""
         return self.machine.get(COMMITTED, self.date), self.date
 
     @property
     def metrics(self) -> list[MetricRuns]:
-        """What can be compared."""
+        """All metrics, to be compared."""
         return [
             MetricRuns(each.name, each.unit, tuple(run.value for run in each.runs))
             for each in self.measurements
@@ -62,19 +62,19 @@ class BenchmarkResults(_Table):
 
     @property
     def latencies_ms(self) -> dict[str, list[float]]:
-        """Each repeat of the metrics in ms."""
+        """The metrics in ms, each with its values of all repeats."""
         return {
             each.name: [run.value for run in each.runs] for each in self.measurements if each.unit == "ms"
         }
 
 
 def read(path: Path) -> BenchmarkResults:
-    """A results file, or the newest in a folder of files or runs. Raises LabError that names it and what is wrong."""
+    """Reads a results file, or the newest in a folder of files or runs. Raises LabError that names file and fault."""
     file = _newest(path) if path.is_dir() else path
     try:
         if file.stat().st_size > _BYTES_MAX:
             raise LabError(
-                f"{file} is larger than {_BYTES_MAX >> 20} MB: these are no results of a benchmark"
+                f"{file} is larger than {_BYTES_MAX >> 20} MB, so it is no results file of a benchmark"
             )
         return BenchmarkResults.model_validate_json(file.read_bytes())
     except OSError as error:
@@ -90,9 +90,9 @@ def read(path: Path) -> BenchmarkResults:
 
 
 def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
-    """All results of the runs' folders below a folder, of one run. Raises LabError where there is none, or are several.
+    """The results of one run in the run folders of a folder. Raises LabError if there are none, or several runs.
 
-    `run`: the name of the run; None where the folder holds one alone.
+    `run`: the name of the run; None if the folder holds only one.
     """
     found = [read(file) for file in sorted(folder.glob("*/results.json"))]
     names = sorted({str(each.asked.get("run", "")) for each in found})
@@ -106,7 +106,7 @@ def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
 
 
 def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResults], list[str]]:
-    """Those with the settings of the newest commit's; and of the others, which cannot be compared, how many and why."""
+    """The results with the settings of the newest commit's; and how many others cannot be compared, and why."""
     newest = max(results, key=lambda each: each.order_key)
     others = Counter(
         "; ".join(_differing("settings", each.asked, newest.asked))
@@ -115,12 +115,12 @@ def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResu
     )
     return (
         [each for each in results if each.asked == newest.asked],
-        [f"{count} left out, not run as the newest is: {why}" for why, count in others.items()],
+        [f"{count} left out, with other settings than the newest: {why}" for why, count in others.items()],
     )
 
 
 def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
-    """What was not the same: a change may come from these."""
+    """How machine and settings differ: a change may come from these."""
     return [
         *_differing("machine", before.machine, after.machine),
         *_differing("settings", before.asked, after.asked),
@@ -135,7 +135,7 @@ def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, s
 
 
 def shown(value: float) -> str:
-    """A value for people: three digits, or all of a whole number."""
+    """A value for display: three significant digits, or the whole number from 1,000 on."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 

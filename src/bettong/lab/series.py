@@ -1,10 +1,10 @@
-"""How metrics go over a run: points of series, each called by whose it is, a colon, and what. Pure."""
+"""Time series of a run: points of metrics that are named `<process or sink>: <what>`. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What follows the colon in the name of a series.
+# The second part of the name of a series, after the colon.
 CORES, MEMORY, PSS, LATENCY, LAG = "cores", "memory MB", "PSS MB", "latency ms", "lag records"
 TAKEN, NETWORK, GC_PAUSE, FAULT = "messages/s", "network MB/s", "GC pause ms", "fault"
 MACHINE = "machine"

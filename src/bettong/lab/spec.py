@@ -1,4 +1,4 @@
-"""A run file: what runs, what it is fed and how fast, and what is hoped for. Data, checked once, all errors at once.
+"""A run file: the application, its load and rates, and the objective. Checked once, with all errors reported at once.
 
 name = "market spread, steady"
 application = "examples/market_spread/risk_check.py"
@@ -40,19 +40,19 @@ class _Table(BaseModel):
 
 
 class LoadStep(_Table):
-    """So many messages a second for so long. 0: nothing is fed, and all that runs has nothing to do."""
+    """`messages_per_s` for `seconds`. 0: nothing is sent, to measure an idle suite."""
 
     messages_per_s: Annotated[float, Field(ge=0, le=1e9)]
     seconds: Seconds
 
     @property
     def messages(self) -> int:
-        """All of them."""
+        """The number of messages in the step."""
         return round(self.messages_per_s * self.seconds)
 
 
 class Objective(_Table):
-    """The most that each percentile of a step's latency may be, in ms. None: not judged."""
+    """The upper bound of each percentile of a step's latency, in ms. None: not judged."""
 
     p50_ms: Rate | None = None
     p99_ms: Rate | None = None
@@ -60,11 +60,11 @@ class Objective(_Table):
 
 
 class KubernetesTable(_Table):
-    """Where on a cluster a run deploys its release, and of what. Paths are those of the working directory.
+    """Where on a cluster a run installs its release, and from what. Paths are relative to the working directory.
 
-    `context`: of the kubeconfig; by default the current one. `namespace`: made for the run and removed with it.
+    `context`: of the kubeconfig; by default the current one. `namespace`: created for the run and removed with it.
     `images`: FOLDER:TAG, by default the chart's. `values`: a file on top of the chart's values-dev.yaml. `application`:
-    where the images hold it; without it the chart puts the run's file in, which then stands alone.
+    its path in the images; without it the chart mounts the run's file alone, without other modules.
     """
 
     context: str | None = None
@@ -77,12 +77,12 @@ class KubernetesTable(_Table):
 
 
 class RunSpec(_Table):
-    """All of it. Either `steps`, or `messages`, which go as fast as they can.
+    """A run file. Either `steps`, or `messages`, which are sent as fast as possible.
 
-    `load`: the path of a Python file, or what each source gets.
-    `processes`: of the client; each source's messages go from one of them. `frame_messages`: into a topic, at a rate,
-    each message goes by itself. `warm_up_s`: latencies of so much of the first step are not measured. `faults`: those
-    of `bettong chaos` that need nothing but the suite. `kubernetes`: it runs there, and not on this machine.
+    `load`: the path of a Python file, or a table of sources.
+    `processes`: client processes; each source is sent by one of them. `frame_messages`: into a topic, at a rate,
+    each message is sent by itself. `warm_up_s`: the part of the first step whose latencies are not measured. `faults`:
+    those of `bettong chaos` that need nothing but the suite. `kubernetes`: run there, instead of on this machine.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=_NAME_MAX)]
@@ -105,24 +105,24 @@ class RunSpec(_Table):
 
     @property
     def lasting_s(self) -> float:
-        """Of all steps."""
+        """The duration of all steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def all_messages(self) -> int:
-        """Those of all steps, or those that go as fast as they can."""
+        """The number of messages: `messages`, or those of all steps."""
         return self.messages if self.messages is not None else sum(step.messages for step in self.steps)
 
     @property
     def planned_faults(self) -> tuple[PlannedFault, ...]:
-        """Each with its time, counted from the beginning."""
+        """All faults, each with its time since the beginning."""
         return planned(self.faults, self.seed, self.lasting_s)
 
     def over(self, steps: list[LoadStep]) -> RunSpec:
         """The run with other steps.
 
-        Raises SettingsError where a step has no message, the first one is over before the warm-up is, a fault would
-        come when all are over, or a table of loads would have to make too many messages.
+        Raises SettingsError if a step has no message, the first one is over before the warm-up is, a fault would come
+        after the end, or a load table would have to make too many messages.
         """
         try:
             _check_steps(steps, self.warm_up_s)
@@ -142,11 +142,11 @@ class RunSpec(_Table):
             raise ValueError("an objective is about latency: give a step that has messages")
         if self.messages is not None and self.faults:
             raise ValueError(
-                "faults come at times of a run: give steps, not messages, which end when they end"
+                "faults come at times of a run: give steps, because messages have no known duration"
             )
         if self.kubernetes is not None and self.faults:
             raise ValueError(
-                "faults are done to processes of this machine: leave them out, or the table kubernetes"
+                "faults are injected into processes of this machine: leave them out, or the table kubernetes"
             )
         _check_steps(self.steps, self.warm_up_s)
         _check_faults(self.faults, self.lasting_s)
@@ -155,7 +155,7 @@ class RunSpec(_Table):
 
 
 def _check_steps(steps: Sequence[LoadStep], warm_up_s: float) -> None:
-    """Raises ValueError where a step has less than one message, or nothing of the first one would be measured."""
+    """Raises ValueError if a step has less than one message, or the first one ends within the warm-up."""
     for index, step in enumerate(steps):
         if 0 < step.messages_per_s * step.seconds < 1:
             raise ValueError(
@@ -170,7 +170,7 @@ def _check_steps(steps: Sequence[LoadStep], warm_up_s: float) -> None:
 
 
 def _check_size(load: str | LoadTable, messages: int) -> None:
-    """Raises ValueError where a table is to make more messages than are made and checked in memory."""
+    """Raises ValueError if a table would have to make more messages than are made and checked in memory."""
     if isinstance(load, LoadTable) and messages > MESSAGES_MAX:
         raise ValueError(
             f"load: {messages:,} messages, and of a table at most {MESSAGES_MAX:,} are made and checked in memory: take"
@@ -179,7 +179,7 @@ def _check_size(load: str | LoadTable, messages: int) -> None:
 
 
 def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
-    """Raises ValueError where one would come too late, or a table need not lead to any."""
+    """Raises ValueError if a fault would come too late, or its table need not lead to any."""
     check_times(faults, lasting_s)
     for index, each in enumerate(faults):
         until_s = min(lasting_s, each.until_s if each.until_s is not None else lasting_s)
@@ -189,24 +189,24 @@ def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
             comes = each.every_s is not None and each.from_s + each.every_s[1] <= until_s
         if not comes:
             raise ValueError(
-                f"faults[{index}]: it may never come from {each.from_s:g} to {until_s:g} s of the run: give an earlier"
-                " time, or a longer step"
+                f"faults[{index}]: it may never be injected from {each.from_s:g} to {until_s:g} s of the run: give an"
+                " earlier time, or a longer step"
             )
 
 
 def read(path: Path) -> RunSpec:
-    """A run file. Raises SettingsError that names file, table and field of every fault at once."""
+    """Reads a run file. Raises SettingsError that names file, table and field of every fault at once."""
     return toml_files.checked(RunSpec, toml_files.read(path), str(path), tags=_TAGS)
 
 
 def lasting(spec: RunSpec, seconds: float) -> RunSpec:
-    """The run, its last step so long that all take `seconds`; its name says so, for its results are others.
+    """The run with its last step extended, so that all take `seconds`; named apart, because its results differ.
 
-    Raises SettingsError where the others take that long, or as `RunSpec.over` does.
+    Raises SettingsError if the other steps take that long, or as `RunSpec.over` does.
     """
     if not spec.steps:
         raise SettingsError(
-            f"{spec.name} has no steps: what goes as fast as it can has no rate to hold for hours"
+            f"{spec.name} has no steps, so there is no rate to hold for hours: give it steps instead of messages"
         )
     *others, last = spec.steps
     left_s = seconds - sum(step.seconds for step in others)
@@ -217,7 +217,7 @@ def lasting(spec: RunSpec, seconds: float) -> RunSpec:
 
 
 def read_all(paths: Sequence[Path]) -> list[RunSpec]:
-    """Run files that take turns. Raises SettingsError, also where two have one name, for their folders have it, too."""
+    """Reads run files that take turns. Raises SettingsError, also if two have one name, which names their folders."""
     specs = [read(path) for path in paths]
     names = [spec.name for spec in specs]
     if twice := {name for name in names if names.count(name) > 1}:

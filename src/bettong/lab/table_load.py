@@ -1,4 +1,4 @@
-"""The load that a table of the run file describes: messages of each source, in a mix, with their computed answer."""
+"""The load of a run file's table: messages of each source, in a mix, with their computed results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bettong.v1.ingest_pb2 import IngestFrame
 
 
 def load_of(spec: RunSpec) -> LabLoad:
-    """That of a Python file, or of a table. Raises SettingsError that names it."""
+    """The load of a run, from a Python file or a table. Raises SettingsError that names it."""
     if isinstance(spec.load, str):
         return make_load(spec.load, spec.all_messages, spec.seed)
     return _table_load(spec.model_dump_json())
@@ -34,7 +34,7 @@ def load_of(spec: RunSpec) -> LabLoad:
 
 @lru_cache(maxsize=2)
 def _table_load(text: str) -> ComputedLoad:
-    """Of a run, as JSON: its repeats have the same messages and the same answer."""
+    """The load of a run, given as JSON. Cached, because repeats have the same messages and expected results."""
     spec = RunSpec.model_validate_json(text)
     if not isinstance(spec.load, LoadTable):
         raise TypeError(text)
@@ -71,13 +71,13 @@ def _table_load(text: str) -> ComputedLoad:
 
 
 def _part(source: Source, rows: pa.RecordBatch | list[bytes], partitions: int) -> LoadPart:
-    """What clients send, or, where the source reads a topic, records: those of a key in one partition."""
+    """The messages as clients send them, or as records of a topic, with those of a key in one partition."""
     if isinstance(rows, pa.RecordBatch):
         if source.from_ is None:
             return LoadPart(source.name, dict(zip(rows.schema.names, rows.columns, strict=True)))
         if not isinstance(source.decoder, JsonObjects):
             raise SettingsError(
-                f"source {source.name!r} reads a topic by a decoder of its own, and nobody else knows what that reads:"
+                f"source {source.name!r} reads a topic by a decoder of its own, so records for it cannot be generated:"
                 ' give a file of its bytes (.txt: a line a record, .bin: framed), or the source format="json"'
             )
         columns = Columns.of_batch(source.schema, rows)

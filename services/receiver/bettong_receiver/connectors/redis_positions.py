@@ -27,9 +27,7 @@ class RedisPositions:
     def save(self, batch: SinkBatch[bytes]) -> None:
         """Stores the position of a batch whose messages have arrived."""
         try:
-            self._redis.deliver(
-                self._field, batch.partition, messages=(), position=batch.position(), results_max=0
-            )
+            self._redis.store_position(self._field, batch.partition, batch.position())
         except StoreError as error:
             raise self._unavailable(error) from None
 

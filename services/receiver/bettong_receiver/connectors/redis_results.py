@@ -4,12 +4,14 @@ Redis is slower than a disk and may be unavailable for a while, so a background 
 is bounded by what Redis would keep: of each sink the newest `results_max` and the rest of their oldest frame.
 While Redis is unavailable, files and subscribers go on; when it is back, it gets the newest results and position, and
 lacks nothing that it would have kept. A crash before that loses nothing either: the log is read again from the
-position in Redis.
+position in Redis. So it is where Redis came back as it was earlier (a failover, a last second that was not written),
+and beside a second receiver: a delivery that finds another position than the one before has stored changes nothing.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bettong.backoff import Backoff
@@ -45,7 +47,10 @@ _Delivery = tuple[SinkPartition, list[bytes], bytes]
 
 
 class RedisConnector(SinkConnector[bytes]):
-    """See SinkConnector. If Redis fails after `open`, deliveries wait in bounded memory; nothing is raised."""
+    """See SinkConnector. If Redis fails after `open`, deliveries wait in bounded memory; nothing is raised.
+
+    `flush` and `finish` raise ConnectorUnavailableError where Redis has another position than this connector stored.
+    """
 
     def __init__(
         self,
@@ -65,6 +70,8 @@ class RedisConnector(SinkConnector[bytes]):
         self._on_wait = on_wait
         self._newest: dict[str, _Newest] = {}
         self._unsent: dict[SinkPartition, MovingPosition] = {}
+        # The positions in Redis. Written by `open`, then by the background thread.
+        self._positions: dict[SinkPartition, bytes | None] = {}
         self._next_s = monotonic_s()
         self._stopping = threading.Event()
         self._background = Background("redis-sink")
@@ -73,9 +80,10 @@ class RedisConnector(SinkConnector[bytes]):
         """See SinkConnector. Raises PositionError, naming the field, for a damaged or mismatched position."""
         try:
             self._store.wait(_OPEN_WAIT_S)
-            return {key: self._stored(key) for key in beginnings}
+            self._positions = {key: self._stored(key) for key in beginnings}
         except StoreError as error:
             raise ConnectorUnavailableError(str(error)) from None
+        return dict(self._positions)
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector. Drops messages that are no longer among their sink's newest; `flush` sends the others."""
@@ -101,7 +109,8 @@ class RedisConnector(SinkConnector[bytes]):
     def close(self) -> None:
         """See SinkConnector. Waits for a send in progress, which must end before the next connector reads positions."""
         self._stopping.set()
-        self._background.finish(_SEND_WAIT_S)
+        with suppress(ConnectorUnavailableError):
+            self._background.finish(_SEND_WAIT_S)
         self._background.close()
 
     def _start(self) -> None:
@@ -119,12 +128,10 @@ class RedisConnector(SinkConnector[bytes]):
         """Retries each delivery until it succeeds. Repeating one whose answer was lost is harmless."""
         start_s = self._monotonic_s()
         backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
-        for (name, partition), messages, position in deliveries:
+        for key, messages, position in deliveries:
             while not self._stopping.is_set():
                 try:
-                    self._sink.deliver(
-                        name, partition, messages=messages, position=position, results_max=self._results_max
-                    )
+                    self._send_one(key, messages, position)
                 except StoreError as error:
                     self._on_wait(str(error))
                     backoff.wait(self._stopping)
@@ -134,6 +141,23 @@ class RedisConnector(SinkConnector[bytes]):
                     break
         end_s = self._monotonic_s()
         self._next_s = max(start_s + DELIVER_INTERVAL_S, end_s + min(_REST * (end_s - start_s), _REST_S_MAX))
+
+    def _send_one(self, key: SinkPartition, messages: list[bytes], position: bytes) -> None:
+        """Raises StoreError, and ConnectorUnavailableError where Redis has another position than the last one here."""
+        if not self._results_max:
+            self._sink.store_position(*key, position)
+        elif not self._sink.deliver(
+            *key,
+            messages=messages,
+            position=position,
+            before=self._positions[key],
+            results_max=self._results_max,
+        ):
+            raise ConnectorUnavailableError(
+                f"Redis has another position of {key} than this receiver stored last: it came back as it was earlier,"
+                " or another receiver delivers, too (run one); its newest results are read again from there"
+            )
+        self._positions[key] = position
 
     def _stored(self, key: SinkPartition) -> bytes | None:
         position = self._sink.position(*key)

@@ -8,6 +8,7 @@ Redirects are not followed. The position is stored in Redis after the POST.
 """
 
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -175,9 +176,18 @@ class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
             preload_content=False,
             decode_content=False,
         )
-        answer.read(_ANSWER_BYTES_MAX)
-        if answer.read(1):
-            answer.close()  # a new connection is cheaper than reading the rest
-        else:
+        if _has_read_all(answer):
             answer.release_conn()
+        else:
+            answer.close()  # a new connection is cheaper than reading the rest
         return answer
+
+
+def _has_read_all(answer: urllib3.BaseHTTPResponse) -> bool:
+    """Reads an answer's content, which does not matter, to its end; False where it is long, or comes too slowly."""
+    deadline_s, left = time.monotonic() + _ANSWER_WAIT_S_MAX, _ANSWER_BYTES_MAX
+    while found := answer.read1(left):
+        left -= len(found)
+        if not left or time.monotonic() >= deadline_s:
+            return False
+    return True

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Generic
 
+from bettong.delivery import Gap
 from bettong.frames.frame import Frame
 from bettong.worker.output.framing import OutputRecord
 from bettong_receiver.delivery.connector import FrameMessages, Message, MovingPosition, Refused, SinkBatch
@@ -57,6 +58,10 @@ class SinkBatcher(Generic[Message]):
     def progress(self) -> dict[SinkPartition, DeliveryProgress]:
         """The live progress of each partition."""
         return {key: each.progress for key, each in self._moving.items()}
+
+    def gaps(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, Gap | None]:
+        """The oldest gap in each of these partitions; None where there is none."""
+        return {key: self._moving[key].progress.table.gap for key in keys}
 
     def starts(self) -> dict[SinkPartition, int]:
         """The offset from which to read each partition: the first with pending dead letters, else the next one."""

@@ -104,7 +104,9 @@ class Delivery(Generic[Message]):
             self._append_dead_letters(batcher)
             has_delivered |= bool(batches)
         if records:
-            self._offsets |= self._first.offsets({each.key for each in sink_records})
+            keys = {each.key for each in sink_records}
+            self._offsets |= self._first.offsets(keys)
+            self._log.gaps(self._first.gaps(keys))
             self._log.faults(sink_records)
         return has_delivered
 

@@ -1,9 +1,10 @@
 """Reports on deliveries: latency, the newest dead letter, and log lines."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bettong import metrics
+from bettong.delivery import Gap
 from bettong.logs import Logger
 from bettong.topics import DEAD_LETTERS
 from bettong_receiver.delivery.connector import Refused, SinkBatch
@@ -57,6 +58,7 @@ class DeliveryLog:
         self._log = log
         self._on_error = {each.sink: each.refusals and each.refusals.on_error for each in inputs}
         self._reported: set[SinkPartition] = set()
+        self._with_gap: set[SinkPartition] = set()
 
     def faults(self, records: Iterable[SinkRecord[Any]]) -> None:
         """Logs the first unreadable record of each partition; the others are only counted."""
@@ -69,6 +71,26 @@ class DeliveryLog:
                     partition=record.key.partition,
                     offset=record.offset,
                     fault=str(record.fault),
+                )
+
+    def gaps(self, gaps: Mapping[SinkPartition, Gap | None]) -> None:
+        """Logs a partition whose results are skipped, for a frame before them is missing: once, until it is there.
+
+        A stage sends it again after a crash. If it never does, the log has lost it: results are missing from then on.
+        """
+        for key, gap in gaps.items():
+            if gap is None:
+                self._with_gap.discard(key)
+            elif key not in self._with_gap:
+                self._with_gap.add(key)
+                self._log.error(
+                    "results are skipped until a missing frame comes; if the topic has lost it, start under another"
+                    " application name",
+                    sink=key.sink,
+                    partition=key.partition,
+                    origin=gap.origin,
+                    sequence=gap.sequence,
+                    missing=gap.previous,
                 )
 
     def refused(self, refused: Refused) -> None:

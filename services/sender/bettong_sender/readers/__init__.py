@@ -1,9 +1,9 @@
-"""Readers: external systems that sources read, one module a kind (`Transport.kind`), found by its name.
+"""Readers of external systems: one module for each kind (`Transport.kind`), imported by that name.
 
-A module has one function that `bettong_sender.external_sources` calls, with a value of its transport:
+A module has one function, which `bettong_sender.external_sources` calls with a transport of its kind:
 
     opener(transport, *, source, connections) -> Callable[[], ExternalReader]
 
-It checks at the start of the sender what can be checked without a connection, and raises SettingsError. What it returns
-connects, blocks, and raises LogError.
+It is called at the start of the sender, checks what needs no connection, and raises SettingsError. The function that it
+returns connects, blocks, and raises LogError.
 """

@@ -1,1 +1,1 @@
-"""`bettong lab`: measurements that can be trusted."""
+"""`bettong lab`: reliable measurements."""

@@ -1,4 +1,4 @@
-"""`bettong lab`: what distorts measurements on this machine, and whether two of them differ."""
+"""`bettong lab`: what distorts measurements on this machine, and whether two results differ."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ from typing import Annotated
 import typer
 
 from bettong.cli.exit_codes import BROKEN
-from bettong.cli.lab.showing import end_with, print_json, say_where, saying
+from bettong.cli.lab.showing import exit_with_faults, print_folder, print_json, showing_progress
 
-lab = typer.Typer(help="Measurements that can be trusted: what distorts them here, and whether two differ.")
+lab = typer.Typer(
+    help="Reliable measurements: what distorts them on this machine, and whether two results differ."
+)
 
-_RESULTS = typer.Argument(help="The folder of a run, a results file, or a folder of either: its newest.")
+_RESULTS = typer.Argument(
+    help="A run's folder or a results file, or a folder of these: then its newest result."
+)
 _RUNS = Path("lab-results")
-_OUT = typer.Option(help="Folder in which each run gets one of its own.")
-_LEAST = typer.Option(min=0.0, max=1000.0, help="Changes of less, in percent, are none.")
+_OUT = typer.Option(help="Folder in which each run creates a folder.")
+_LEAST = typer.Option(min=0.0, max=1000.0, help="Smallest change that counts, in percent.")
 _JSON = typer.Option("--json", help="Print a JSON array for scripts.")
 
 
 @lab.command()
 def check(
     *,
-    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long hiccups are measured.")] = 2.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=600, help="For how long hiccups are measured.")
+    ] = 2.0,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Say what distorts a measurement on this machine, and what to do about it.
+    """Report what distorts measurements on this machine, with remedies.
 
-    Looks at stolen time, other work, hiccups, frequency, turbo, SMT, isolation, huge pages, swap, clock and limits.
+    Checks stolen time, other load, hiccups, frequency, turbo, SMT, isolation, huge pages, swap, clock and limits.
     """
     from rich.console import Console
 
@@ -52,27 +58,29 @@ def run(
     files: Annotated[list[Path], typer.Argument(metavar="RUN.toml", help="Run files; several take turns.")],
     *,
     repeats: Annotated[
-        int | None, typer.Option(min=1, max=100, help="How often each; by default as the first file says.")
+        int | None, typer.Option(min=1, max=100, help="Repeats of each file; by default those of the first.")
     ] = None,
     out: Annotated[Path, _OUT] = _RUNS,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="COMMIT|DIR",
-            help="Take turns with another version, and compare: a commit, branch or tag, or a checkout's folder.",
+            help="Measure another version in turns, and compare: a commit, branch, tag, or folder of a checkout.",
         ),
     ] = None,
     prepare: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Run first in the worktree of --against, such as 'uv sync'."),
+        typer.Option(
+            metavar="COMMAND", help="Command to run first in the worktree of --against, such as 'uv sync'."
+        ),
     ] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Measure applications under a load, with checked results, and write all that was measured into folders.
+    """Measure applications under a load, check their results, and write the measurements into folders.
 
-    They run on this machine, or on a cluster that the run file names; all that was started goes at the end.
+    They run on this machine, or on a cluster that the run file names; everything started is removed at the end.
     Exit code 10 when a step misses its objective; 1 when results are wrong, and then nothing was measured.
-    With --against it prints what `bettong lab compare` does, and ends as that does; no objective is judged.
+    With --against, the output and exit code are those of `bettong lab compare`, and objectives are not judged.
     """
     from rich.console import Console
 
@@ -80,7 +88,7 @@ def run(
     from bettong.lab.spec import read_all
 
     if against is None and prepare is not None:
-        raise typer.BadParameter("--prepare is for the worktree of a commit: name one by --against")
+        raise typer.BadParameter("--prepare runs in the worktree of a commit: name the commit by --against")
     terminal = Console(highlight=False, stderr=json)
     specs = read_all(files)
     count = repeats or specs[0].repeats
@@ -93,16 +101,16 @@ def run(
 @lab.command()
 def soak(
     file: Annotated[
-        Path, typer.Argument(metavar="RUN.toml", help="The run file; its last step is made longer.")
+        Path, typer.Argument(metavar="RUN.toml", help="The run file; its last step is extended.")
     ],
     *,
-    hours: Annotated[float, typer.Option(min=0.01, max=1000, help="How long it takes in all.")] = 1.0,
+    hours: Annotated[float, typer.Option(min=0.01, max=1000, help="Duration of the whole run.")] = 1.0,
     out: Annotated[Path, _OUT] = _RUNS,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Hold a rate for hours and say whether memory, latency or lag grow, or throughput falls.
+    """Hold a rate for hours, and report whether memory, latency or lag grow, or throughput falls.
 
-    Exit code 10 when one does, or may: the end of its slope's 95 % interval that is worse counts.
+    Exit code 10 when one does, or may: the worse end of the 95 % interval of its slope counts.
     """
     from datetime import UTC, datetime
 
@@ -119,7 +127,7 @@ def soak(
 
     terminal = Console(highlight=False, stderr=json)
     spec, machine = lasting(read_spec(file), hours * 3600), run_facts()
-    with saying(f"{spec.name}, {hours:g} hours") as say:
+    with showing_progress(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
     made = save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC)))
@@ -127,27 +135,29 @@ def soak(
         print_json(found)
     else:
         print_fitting(terminal, growth_table(found))
-    say_where(terminal, made)
+    print_folder(terminal, made)
     faults = [each.fault for each in found if each.fault]
-    end_with(terminal, "BROKEN", faults)
+    exit_with_faults(terminal, "BROKEN", faults)
 
 
 @lab.command()
 def find(
     file: Annotated[
-        Path, typer.Argument(metavar="RUN.toml", help="The run file; its objective is what counts.")
+        Path, typer.Argument(metavar="RUN.toml", help="The run file, with the objective to meet.")
     ],
     *,
-    first: Annotated[float, typer.Option("--from", min=1, help="The rate that is tried first.")] = 10_000.0,
-    seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long each rate is held.")] = 20.0,
-    precision: Annotated[float, typer.Option(min=1, max=100, help="How near to come, in percent.")] = 10.0,
+    first: Annotated[float, typer.Option("--from", min=1, help="The first rate to try.")] = 10_000.0,
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="For how long each rate is held.")] = 20.0,
+    precision: Annotated[
+        float, typer.Option(min=1, max=100, help="Precision of the rate found, in percent.")
+    ] = 10.0,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for scripts: each rate, met or why not.")
+        bool, typer.Option("--json", help="Print JSON for scripts: each rate, and why it was missed.")
     ] = False,
 ) -> None:
-    """Find the highest rate that an application sustains: within its objective, and without a lag that grows.
+    """Find the highest rate that an application sustains: its objective is met, and its lag does not grow.
 
-    Each rate is tried on a suite of its own, for the warm-up and --seconds. Exit code 10 when none is sustained.
+    Each rate is tried on a new suite, for the warm-up and --seconds. Exit code 10 when none is sustained.
     """
     from rich.console import Console
 
@@ -160,7 +170,7 @@ def find(
     spec = read_spec(file)
     probes: list[Probe] = []
     while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with saying(f"{spec.name}: {rate:,.0f} messages/s") as say:
+        with showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
             probes.append(probe(spec, rate, seconds, say=say))
         terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
     found = sustained(probes)
@@ -180,10 +190,11 @@ def report(
     ],
     *,
     out: Annotated[
-        Path | None, typer.Option(help="The page; by default report.html in the folder, of several above it.")
+        Path | None,
+        typer.Option(help="The page to write; by default report.html in the run's folder, or above several."),
     ] = None,
 ) -> None:
-    """Make a page of runs: summary, latencies by percentile, faults, what was used over time, the machine."""
+    """Write a page about runs: summary, latency percentiles, faults, resource usage over time, the machine."""
     from bettong.lab.page.page import page
 
     alone = len(runs) == 1 and runs[0].is_dir()
@@ -197,14 +208,14 @@ def history(
     folder: Annotated[Path, typer.Argument(help="Folder of runs.")] = _RUNS,
     *,
     run: Annotated[
-        str | None, typer.Option(help="The run's name; needed where the folder holds several.")
+        str | None, typer.Option(help="The run's name; required if the folder has several.")
     ] = None,
     least: Annotated[float, _LEAST] = 2.0,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Show each metric of a run through all its results, and from which one on it is better or worse.
+    """Show each metric of a run over all its results, and at which of them it became better or worse.
 
-    Results that were not run as the newest is (steps, settings, ...) are left out, and it says so.
+    Results with other steps, settings, ... than the newest are left out, and listed.
     """
     from rich.console import Console
 
@@ -232,13 +243,13 @@ def compare(
     least: Annotated[float, _LEAST] = 2.0,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Say which metrics differ between two results, by how much, and whether that is more than noise.
+    """Report which metrics differ between two results, by how much, and whether that is more than noise.
 
     Exit code 10 when a metric became worse.
     """
     from rich.console import Console
 
-    from bettong.cli.lab.showing import end_compared, print_comparison
+    from bettong.cli.lab.showing import exit_if_worse, print_comparison
     from bettong.lab.results import differences, read
     from bettong.lab.statistics.comparison import compare
 
@@ -248,4 +259,4 @@ def compare(
         print_json(found)
     else:
         print_comparison(Console(highlight=False), found, differences(one, other))
-    end_compared(found)
+    exit_if_worse(found)

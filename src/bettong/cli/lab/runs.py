@@ -1,4 +1,4 @@
-"""`bettong lab run`: several run files in turns, or two versions of what they run."""
+"""`bettong lab run`: measures several run files in turns, or two versions of the source tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import typer
 from rich.console import Console
 
 from bettong.cli.fitting_tables import print_fitting
-from bettong.cli.lab.showing import end_compared, end_with, print_comparison, say_where, saying
+from bettong.cli.lab.showing import (
+    exit_if_worse,
+    exit_with_faults,
+    print_comparison,
+    print_folder,
+    showing_progress,
+)
 from bettong.cli.lab.tables import repeats_note, results_table
 from bettong.lab.folder import results, save
 from bettong.lab.machine.facts import run_facts
@@ -29,12 +35,12 @@ from bettong.local.interrupts import terminable
 
 
 def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Path, *, json: bool) -> None:
-    """Runs each so often, in turns, prints what was measured, and ends as it met its objective."""
+    """Runs each spec `repeats` times, in turns, and prints its results; exits with the code of missed objectives."""
     machine = run_facts()
     repeated: list[list[Repeat]] = [[] for _ in specs]
     for number in range(repeats):
         for spec, found in zip(specs, repeated, strict=True):
-            with saying(f"{spec.name}, repeat {number + 1} of {repeats}") as say:
+            with showing_progress(f"{spec.name}, repeat {number + 1} of {repeats}") as say:
                 found.append(once(spec, say=say))
     faults, rows = [], []
     for spec, found in zip(specs, repeated, strict=True):
@@ -43,13 +49,13 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
         rows.append(measured.model_dump(mode="json"))
         if not json:
             print_fitting(terminal, results_table(measured))
-        say_where(terminal, made)
+        print_folder(terminal, made)
         if note := repeats_note([each.name for each in measured.measurements], repeats):
             terminal.print(note, markup=False, soft_wrap=True)
         faults += missed(spec.objective, measured.latencies_ms)
     if json:
         typer.echo(json_lines.dumps(rows, indent=2))
-    end_with(terminal, "missed", faults)
+    exit_with_faults(terminal, "missed", faults)
 
 
 def run_against(
@@ -63,16 +69,16 @@ def run_against(
     *,
     json: bool,
 ) -> None:
-    """Runs the files in both versions, prints each file's comparison, and ends as `bettong lab compare` does."""
+    """Runs the files in both versions, prints each file's comparison, and exits as `bettong lab compare` does."""
     check_installed()
     here = this_tree()
     with terminable(), ExitStack() as opened:
         scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
-        with saying(f"preparing {against}"):
+        with showing_progress(f"preparing {against}"):
             before = opened.enter_context(other(against, here, prepare))
         for word, version in (("before", before), ("after", here)):
             terminal.print(f"{word}: {version}", markup=False, soft_wrap=True)
-        with saying(f"in turns with {against}") as say:
+        with showing_progress(f"in turns with {against}") as say:
             made = in_turns(before, here, files, repeats, scratch=scratch, out=out, say=say)
     compared: list[Comparison] = []
     rows = []
@@ -85,7 +91,7 @@ def run_against(
             terminal.print(spec.name, style="bold", markup=False)
             print_comparison(terminal, found, differences(one, another))
         for folder in folders:
-            say_where(terminal, folder)
+            print_folder(terminal, folder)
     if json:
         typer.echo(json_lines.dumps(rows, indent=2))
-    end_compared(compared)
+    exit_if_worse(compared)

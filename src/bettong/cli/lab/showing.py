@@ -1,4 +1,4 @@
-"""What the commands of the lab print alike, and how they end."""
+"""Output and exit codes that the commands of the lab share."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def saying(what: str) -> Iterator[Callable[[str], None]]:
-    """Shows on a terminal what is done, and of that what it is told."""
+def showing_progress(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal what is being done; yields a function that adds the current step."""
     from rich.console import Console
 
     with Console(stderr=True).status(f"{what} ...") as status:
@@ -32,12 +32,12 @@ def saying(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_json(rows: Sequence[Comparison | MetricHistory | SeriesGrowth]) -> None:
-    """As an array."""
+    """Prints the rows as a JSON array."""
     typer.echo(json.dumps([dataclasses.asdict(each) for each in rows], indent=2))
 
 
 def print_comparison(terminal: Console, found: Sequence[Comparison], differences: Sequence[str]) -> None:
-    """The table, and what a reader must know besides."""
+    """Prints the comparison as a table, and the notes to it."""
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import comparison_table, notes
 
@@ -46,21 +46,21 @@ def print_comparison(terminal: Console, found: Sequence[Comparison], differences
         terminal.print(line, markup=False, soft_wrap=True)
 
 
-def say_where(terminal: Console, made: Path) -> None:
-    """Where a run's folder is."""
+def print_folder(terminal: Console, made: Path) -> None:
+    """Prints the folder of a run."""
     terminal.print(f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True)
 
 
-def end_with(terminal: Console, word: str, faults: Sequence[str]) -> None:
-    """Prints the faults, and ends with their exit code where there are any."""
+def exit_with_faults(terminal: Console, label: str, faults: Sequence[str]) -> None:
+    """Prints the faults, and exits with their exit code if there are any."""
     for fault in faults:
-        terminal.print(f"{word}: {fault}", style="bold red", markup=False, soft_wrap=True)
+        terminal.print(f"{label}: {fault}", style="bold red", markup=False, soft_wrap=True)
     if faults:
         raise typer.Exit(BROKEN)
 
 
-def end_compared(found: Iterable[Comparison]) -> None:
-    """Ends with the exit code of what became worse, where a metric did."""
+def exit_if_worse(found: Iterable[Comparison]) -> None:
+    """Exits with the exit code of faults if a metric became worse."""
     from bettong.lab.statistics.comparison import ChangeVerdict
 
     if any(each.verdict is ChangeVerdict.WORSE for each in found):

@@ -1,4 +1,4 @@
-"""A comparison as a table for people."""
+"""Results, comparisons, growth and history as tables and lines for people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLES = {
 
 
 def comparison_table(found: Sequence[Comparison]) -> Table:
-    """A row a metric."""
+    """One row per metric."""
     table = Table(caption="median before and after; the change of the mean, with its 95 % interval")
     table.add_column("metric", overflow="fold")
     for name in ("before", "after", "change"):
@@ -45,7 +45,7 @@ def comparison_table(found: Sequence[Comparison]) -> Table:
 
 
 def results_table(results: BenchmarkResults) -> Table:
-    """A row a metric: the median of its repeats, and their range."""
+    """One row per metric: the median of its repeats, and their range."""
     table = Table(title=escape(str(results.asked.get("run", ""))))
     table.add_column("metric", overflow="fold")
     for name in ("median", "range"):
@@ -58,7 +58,7 @@ def results_table(results: BenchmarkResults) -> Table:
 
 
 def growth_table(found: Sequence[SeriesGrowth]) -> Table:
-    """A row a series: its median, by how much of that it grew, and what is allowed."""
+    """One row per series: its median, its growth relative to that, and the bound."""
     table = Table(caption="growth over the run, in percent of the median, with its 95 % interval")
     table.add_column("metric", overflow="fold")
     for name in ("median", "growth", "allowed"):
@@ -74,7 +74,7 @@ def growth_table(found: Sequence[SeriesGrowth]) -> Table:
 
 
 def history_table(found: Sequence[MetricHistory]) -> Table:
-    """A row a metric: how it went, and where it changed."""
+    """One row per metric: its course, and where it changed."""
     table = Table(caption="oldest commit to newest; the medians")
     table.add_column("metric", overflow="fold")
     for name in ("first", "newest"):
@@ -94,27 +94,27 @@ def history_table(found: Sequence[MetricHistory]) -> Table:
 
 
 def _course(values: Sequence[float]) -> str:
-    """A bar each, the last forty."""
+    """A bar for each of the newest forty values."""
     newest = values[-_COURSE_MAX:]
     most = max(newest)
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in newest)
 
 
 def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:
-    """What a reader must know besides: what else was not the same, and how many runs it takes."""
-    lines = [f"not the same: {each}" for each in differences]
+    """Lines below a comparison: other differences of the results, and how many runs a verdict takes."""
+    lines = [f"also different: {each}" for each in differences]
     few = families(each.name for each in found if each.verdict is ChangeVerdict.TOO_FEW)
     for family, size in families(each.name for each in found).items():
         if family in few:
             lines.append(
-                f"too few runs: of {size} {family} one that has changed shows from {runs_needed(size)} runs of each on"
+                f"too few runs: a change of one of {size} {family} shows from {runs_needed(size)} runs of each on"
                 " (`--repeats` of `bettong lab run`, `--runs` of `make bench`)"
             )
     return lines
 
 
 def repeats_note(metrics: Sequence[str], repeats: int) -> str:
-    """How many repeats it takes to compare a run with another one; "" where it has as many."""
+    """How many repeats a comparison with another run takes; "" if this one has as many."""
     sizes = families(metrics)
     if all(repeats >= runs_needed(size) for size in sizes.values()):
         return ""
@@ -125,7 +125,7 @@ def repeats_note(metrics: Sequence[str], repeats: int) -> str:
 
 
 def probe_line(probe: Probe) -> str:
-    """What became of a rate that was tried."""
+    """The outcome of a rate that was tried."""
     unknown = "" if probe.why or probe.lag_per_s is not None else "; too short to say whether the lag grows"
     said = f"missed: {probe.why}" if probe.why else f"sustained{unknown}"
     return f"{probe.rate:>15,.0f} messages/s  {said}"

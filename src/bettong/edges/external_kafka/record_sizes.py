@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
-from kafka import KafkaAdminClient
-from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
 
 # Overhead of a record alone in its batch, without key and value: at most 61 + 36 bytes (KIP-98).
 _OVERHEAD_BYTES = 128
@@ -27,14 +24,9 @@ _COMPRESSED_MORE = 1.1
 KeyValue: TypeAlias = tuple[bytes | None, bytes]
 
 
-def batch_limit(admin: KafkaAdminClient, topic: str) -> int | None:
-    """The largest batch that the topic accepts; None if unknown (without the permission DescribeConfigs)."""
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-    try:
-        answer = admin.describe_configs([resource], config_filter="all")
-        return int(answer["topic"][topic][_LIMIT]["value"])
-    except (KafkaError, KeyError):
-        return None
+def batch_limit(settings: Mapping[str, str]) -> int | None:
+    """The largest batch that a topic with these settings accepts; None if unknown."""
+    return int(settings[_LIMIT]) if _LIMIT in settings else None
 
 
 class RecordSizes:

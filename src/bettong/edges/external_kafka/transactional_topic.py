@@ -22,6 +22,7 @@ from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.external_kafka.record_sizes import KeyValue, RecordSizes, batch_limit
 from bettong.edges.external_kafka.topic_reader import AT_END, committed_consumer
+from bettong.edges.external_kafka.topic_settings import deleting, topic_settings
 from bettong.edges.kafka_log.connecting import map_kafka_python_error
 from bettong.edges.kafka_log.librdkafka import connect, is_transient, map_librdkafka_error, polled
 from bettong.errors import LogError, LogUnavailableError
@@ -93,7 +94,8 @@ class TransactionalTopic(Closing):
     def open(self) -> dict[bytes, bytes]:
         """Connects, fences off the previous writer with this id, and returns the newest position of each key.
 
-        Creates the topic of positions if it is missing. Raises LogError if the topic of records does not exist.
+        Creates the topic of positions if it is missing. Raises LogError if the topic of records does not exist, or if
+        Kafka would delete positions.
         """
         self._check_topics()
         self._producer, _ = connect(Producer, self._options.connection, self._producer_options())
@@ -193,9 +195,15 @@ class TransactionalTopic(Closing):
                     f"{self._name}: there is no such topic; create it, with as many partitions as its readers need"
                 )
             if self._has_topic:
-                self._sizes = RecordSizes(self._options.for_librdkafka(), batch_limit(admin, self._topic))
+                limit = batch_limit(topic_settings(admin, self._topic))
+                self._sizes = RecordSizes(self._options.for_librdkafka(), limit)
             if not self._call_kafka_python("describing topics", lambda: self._count(admin, self._positions)):
                 self._call_kafka_python("creating the topic of positions", lambda: self._create(admin))
+            elif by := deleting(topic_settings(admin, self._positions)):
+                raise LogError(
+                    f"{self._name}: Kafka deletes records of its topic of positions, {self._positions} ({by}): what is"
+                    " appended already would be appended again; set its cleanup.policy to compact"
+                )
         finally:
             admin.close()
 

@@ -17,6 +17,7 @@
 | `bettong:{application}:deaths`                | zset   | frames at which senders crashed (`deaths`); expires        |
 | `bettong:{application}:history:{span}`        | hash   | rings of a console's history (`rings`); expires            |
 | `bettong:{application}:lead`                  | string | processor that leads (`lead`); expires                     |
+| `bettong:{application}:logs`                  | hash   | topic of a stage -> its id (`logs`)                        |
 
 | name             | purpose                                                    |
 | ---------------- | ---------------------------------------------------------- |
@@ -26,6 +27,7 @@
 | `RedisLeases`    | leases of streams: one session at a time feeds a stream    |
 | `RedisDeaths`    | frames at which senders crashed, shared by all senders     |
 | `RedisLead`      | leader election among processors                           |
+| `RedisLogs`      | which topics the stages had at the last start              |
 | `LiveMetrics`    | the metrics that services report                           |
 | `RedisRings`     | the history of consoles, which outlives their processes    |
 | `RedisSink`      | results and their position, in one transaction             |
@@ -40,6 +42,7 @@ from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveMetrics, ttl_of
+from bettong.edges.redis_store.logs import RedisLogs
 from bettong.edges.redis_store.rings import RedisRings, RingChange
 from bettong.edges.redis_store.sink import RedisSink
 from bettong.edges.redis_store.snapshots import RedisSnapshots
@@ -56,6 +59,7 @@ __all__ = [
     "RedisFaults",
     "RedisLead",
     "RedisLeases",
+    "RedisLogs",
     "RedisRings",
     "RedisSink",
     "RedisSnapshots",

@@ -44,6 +44,9 @@ ATTEMPTS_S = 6.0
 # A late answer would be useless: the caller asks again.
 _TIME_ATTEMPTS_S = 0.5
 
+# The policy of Redis that deletes nothing.
+_NO_EVICTION = "noeviction"
+
 # redis-py's types do not tell whether answers are bytes or text; here they are bytes.
 Client = Any
 
@@ -123,6 +126,21 @@ class RedisStore(Closing):
         return self.ask(
             "asking for the time", lambda client: clock_ns(client.time()), attempts_s=_TIME_ATTEMPTS_S
         )
+
+    def eviction(self) -> str:
+        """The policy by which Redis deletes data when it is full, as a cache does; "" where it refuses writes instead.
+
+        Also "" where the user may not ask: INFO is among the commands that ACLs often exclude. Raises
+        StoreUnavailableError.
+        """
+        try:
+            memory = self.ask("asking for its policy", lambda client: client.info("memory"))
+        except StoreUnavailableError:
+            raise
+        except StoreError:
+            return ""
+        policy = str(memory.get("maxmemory_policy", _NO_EVICTION))
+        return policy if memory.get("maxmemory") and policy != _NO_EVICTION else ""
 
     def close(self) -> None:
         """Closes the connections. Never raises."""

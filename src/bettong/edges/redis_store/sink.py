@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 from bettong.edges.redis_store.connection import RedisStore
 
-# KEYS: results, positions. ARGV: partition, position, results_max, message...
+# KEYS: results, positions. ARGV: partition, position, the position before, "" for none, results_max, message...
 # A script is atomic, as a transaction is, and can check first: repeating a delivery (its answer was lost) changes
 # nothing. The position is written last, so that a failed command does not move it.
 # Lua's stack holds about 8000 values, so messages are pushed in portions.
 _DELIVER = """
-if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
-for first = 4, #ARGV, 1000 do
+local stored = redis.call('HGET', KEYS[2], ARGV[1])
+if stored == ARGV[2] then return 1 end
+if stored and stored ~= ARGV[3] then return 0 end
+for first = 5, #ARGV, 1000 do
   redis.call('RPUSH', KEYS[1], unpack(ARGV, first, math.min(first + 999, #ARGV)))
 end
-redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1)
+redis.call('LTRIM', KEYS[1], -tonumber(ARGV[4]), -1)
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 return 1
 """
@@ -26,24 +28,37 @@ class RedisSink:
         self._store = store
 
     def deliver(
-        self, sink: str, partition: int, *, messages: Sequence[bytes], position: bytes, results_max: int
-    ) -> None:
+        self,
+        sink: str,
+        partition: int,
+        *,
+        messages: Sequence[bytes],
+        position: bytes,
+        before: bytes | None = None,
+        results_max: int,
+    ) -> bool:
         """Appends `messages` to the sink's results, keeps the newest `results_max`, stores the position.
 
         Atomic. Does nothing when the stored position is `position` already, so that a delivery may be retried after a
-        StoreError. `results_max` is for the whole sink, all partitions; with 0 only the position is stored.
+        StoreError. `before`: the position that these messages follow, None for none. Returns False, and does nothing,
+        when another one is stored: another receiver delivers, too, or Redis came back as it was earlier. When none is
+        stored, Redis may have lost its data: the results are appended. `results_max` is for the whole sink, all
+        partitions.
         """
         positions, results = self._keys(sink)
-        if results_max == 0:
-            self._store.ask(
-                f"storing the position of {sink}/{partition}",
-                lambda client: client.hset(positions, str(partition), position),
-            )
-            return
-        arguments = (str(partition), position, str(results_max), *messages[-results_max:])
-        self._store.ask(
+        arguments = (str(partition), position, before or b"", str(results_max), *messages[-results_max:])
+        done = self._store.ask(
             f"delivering {len(messages)} result(s) of {sink}/{partition}",
             lambda client: client.eval(_DELIVER, 2, results, positions, *arguments),
+        )
+        return bool(done)
+
+    def store_position(self, sink: str, partition: int, position: bytes) -> None:
+        """Stores the position alone, whatever is stored."""
+        positions, _ = self._keys(sink)
+        self._store.ask(
+            f"storing the position of {sink}/{partition}",
+            lambda client: client.hset(positions, str(partition), position),
         )
 
     def position(self, sink: str, partition: int) -> bytes | None:

@@ -15,7 +15,13 @@ class RedisSnapshots:
     def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """See SnapshotStore."""
         doing = f"saving the snapshot of {partition} at {increment.offset}"
-        check_size(doing, data, "use more partitions (`bettong repartition`), so that each has less state")
+        check_size(
+            doing,
+            data,
+            "keep snapshots elsewhere (BETTONG_SNAPSHOTS): the log is folded once more from its beginning, and saved"
+            " there. Then more partitions are possible (`bettong repartition`), of which Redis takes the snapshots"
+            " again",
+        )
         key = self._key(partition)
 
         def command(client: Client) -> None:

@@ -1,1 +1,1 @@
-"""The right answer to a load, and whether there is one."""
+"""The expected results of a load, and whether they can be computed."""

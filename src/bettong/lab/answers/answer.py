@@ -1,4 +1,4 @@
-"""The right answer to a load: what the application puts out in memory, over the same messages (`bettong.testing`)."""
+"""The expected results of a load: those of the application in memory, over the same messages (`bettong.testing`)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from bettong.schema.schema import Schema
 from bettong.schema.tables import batch_of
 from bettong.testing import AppSession, clock, end_stream, frame, watermark
 
-# Of its own frames: results do not depend on them, and larger ones are no faster.
+# Messages of a frame in memory: results do not depend on it, and larger frames are no faster.
 _FRAME_MESSAGES = 1_000
-# Each stage makes others of them, which may have 1 MiB.
+# Each stage makes other frames of these, which may have 1 MiB at most.
 _FRAME_BYTES = 1 << 18
-# After the last message: a partition that nobody has sent anything says so within 5 s.
+# After the last message: a partition without messages reports that within 5 s.
 _END_OF_STAGE = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """An application, and all messages that it gets: a part a source, each with messages."""
+class ReferenceInput:
+    """An application and all messages that it gets: one part for each source, none of them empty."""
 
     app: Application
     planned: Plan
@@ -39,46 +39,46 @@ class Question:
     compiled: bool
 
 
-def answer(question: Question) -> Mapping[str, Sequence[bytes]]:
-    """By sink, all results. Raises LabError where the application stands still, or nothing comes out."""
-    session = AppSession(question.app, compiled=question.compiled)
-    results: dict[str, list[bytes]] = {sink.name: [] for sink in question.planned.sinks}
-    for _, sink, found in _encoded(session, question, frame_messages=_FRAME_MESSAGES):
+def expected_results(reference: ReferenceInput) -> Mapping[str, Sequence[bytes]]:
+    """All results, by sink. Raises LabError if the application stops, or there are no results."""
+    session = AppSession(reference.app, compiled=reference.compiled)
+    results: dict[str, list[bytes]] = {sink.name: [] for sink in reference.planned.sinks}
+    for _, sink, found in _encoded(session, reference, frame_messages=_FRAME_MESSAGES):
         results[sink] += found
     outcome = session.outcome
     if outcome.stopped is not None:
-        raise LabError(f"the application stands still, in memory too: {outcome.stopped}")
-    if question.parts and not any(results.values()):
+        raise LabError(f"the application stops at one of the messages, in memory too: {outcome.stopped}")
+    if reference.parts and not any(results.values()):
         dead = outcome.dead_letters
         why = f": {len(dead):,} messages are dead letters, the first for {dead[0].reason}" if dead else ""
-        raise LabError(f"nothing comes out of these messages, so nothing can be measured{why}")
+        raise LabError(f"these messages lead to no results, so nothing can be measured{why}")
     return {sink: tuple(found) for sink, found in results.items()}
 
 
-def numbers(question: Question) -> Mapping[bytes, Sequence[int]]:
-    """By result, of which messages it is, counted as they are sent. Takes ten times as long, message by message."""
-    session = AppSession(question.app, compiled=question.compiled)
+def message_numbers(reference: ReferenceInput) -> Mapping[bytes, Sequence[int]]:
+    """By result, the numbers of the messages that led to it, as sent. One by one, which takes ten times as long."""
+    session = AppSession(reference.app, compiled=reference.compiled)
     found: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, _, results in _encoded(session, question, frame_messages=1):
+    for number, _, results in _encoded(session, reference, frame_messages=1):
         for each in results:
             found[each].append(number)
     return found
 
 
 def _encoded(
-    session: AppSession, question: Question, *, frame_messages: int
+    session: AppSession, reference: ReferenceInput, *, frame_messages: int
 ) -> Iterator[tuple[int, str, list[bytes]]]:
-    """What each sink gets, with the number of the first message that led to it."""
-    encode = {sink: _encoder(schemas) for sink, schemas in _schemas(question.planned).items()}
-    for number, found in _stepped(session, question, frame_messages=frame_messages):
+    """The results of each sink, with the number of the first message of the frame that led to them."""
+    encode = {sink: _encoder(schemas) for sink, schemas in _schemas(reference.planned).items()}
+    for number, found in _stepped(session, reference, frame_messages=frame_messages):
         for sink, messages in found.items():
             yield number, sink, encode[sink](messages)
 
 
 def _stepped(
-    session: AppSession, question: Question, *, frame_messages: int
+    session: AppSession, reference: ReferenceInput, *, frame_messages: int
 ) -> Iterator[tuple[int, dict[str, list[Any]]]]:
-    planned, parts, number = question.planned, question.parts, 0
+    planned, parts, number = reference.planned, reference.parts, 0
     sources = {source.name: source for source in planned.sources}
     yield 0, session.step(*_opening(planned, parts))
     largest = max((_message_bytes(sources[part.source], part) for part in parts), default=1)
@@ -92,7 +92,7 @@ def _stepped(
 
 
 def _opening(planned: Plan, parts: Sequence[LoadPart]) -> list[object]:
-    """The log clock is now, as in the run; all clients are there before any sends, and nobody else."""
+    """Sets the log clock to now, as in the run; connects all clients before any sends; ends all other sources."""
     fed = {part.source for part in parts}
     others = [end_stream(source.name) for source in planned.sources if source.name not in fed]
     connected = [watermark(0), *others] if _needs_time(planned) and fed else []
@@ -100,7 +100,7 @@ def _opening(planned: Plan, parts: Sequence[LoadPart]) -> list[object]:
 
 
 def _ending(planned: Plan) -> list[object]:
-    """Clients go, and what is open closes."""
+    """Ends all streams, and closes what is open."""
     return [end_stream(), clock(_END_OF_STAGE * len(planned.stages))] if _needs_time(planned) else []
 
 
@@ -109,21 +109,21 @@ def _needs_time(planned: Plan) -> bool:
 
 
 def _messages(source: Source, part: LoadPart) -> list[Any]:
-    """As a client's: bytes, or objects."""
+    """Messages as a client sends them: bytes, or objects."""
     if source.from_ is not None:
         return list(part.columns[VALUE])
     return Columns.of_batch(source.schema, batch_of(source.schema.arrow, dict(part.columns))).messages()
 
 
 def _message_bytes(source: Source, part: LoadPart) -> int:
-    """Of one message, on average."""
+    """The size of one message, on average."""
     if source.from_ is not None:
         return 1 + sum(map(len, part.columns[VALUE])) // part.messages
     return 1 + sum(column.nbytes for column in part.columns.values()) // part.messages
 
 
 def _schemas(planned: Plan) -> dict[str, list[Schema]]:
-    """By sink, of its messages."""
+    """The schemas of messages, by sink."""
     found: defaultdict[str, list[Schema]] = defaultdict(list)
     for stage in planned.stages:
         for output in stage.outputs:
@@ -133,7 +133,7 @@ def _schemas(planned: Plan) -> dict[str, list[Schema]]:
 
 
 def _encoder(schemas: Sequence[Schema]) -> Callable[[list[Any]], list[bytes]]:
-    """Messages as subscribers get them: what an encoder made as it is, else JSON."""
+    """Encodes messages as subscribers get them: bytes of an encoder as they are, others as JSON."""
     by_fields = {frozenset(field.name for field in each.fields): each for each in schemas}
 
     def schema_of_message(message: Any) -> Schema:

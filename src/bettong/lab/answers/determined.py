@@ -1,15 +1,15 @@
-"""Whether the results of an application can be said before it runs: what else than its messages they depend on. Pure.
+"""Whether the results of an application are known before it runs, or depend on more than its messages. Pure.
 
-| what they depend on                                   | why                                                   |
-| ----------------------------------------------------- | ----------------------------------------------------- |
-| order: a state that messages of several sources change | the log has them as they come                        |
-| order: a state behind `key_by`                        | its messages come from several partitions             |
-| order: which messages are late, of several origins    | the lowest of their watermarks counts                 |
-| order: timers, `ttl_clock="event"`                    | they act between frames, not between messages         |
-| clock: timers and times to live by the log clock      | it goes as the run goes                               |
-| clock: event time that is when a message was taken in | so do windows over it                                 |
+| results depend on                                       | because                                         |
+| ------------------------------------------------------- | ----------------------------------------------- |
+| order: a state that messages of several sources change  | they are logged in order of arrival             |
+| order: a state behind `key_by`                          | its messages come from several partitions       |
+| order: which messages are late, of several origins      | the lowest of their watermarks counts           |
+| order: timers, `ttl_clock="event"`                      | they fire between frames, not between messages  |
+| clock: timers and times to live by the log clock        | it follows the time of the run                  |
+| clock: event time that is the time of ingestion         | windows over it follow the time of the run      |
 
-What depends on order may be the same in any, which only its author knows; what depends on a clock is not.
+Results that depend on order may be the same in any, which only the author knows; those that depend on a clock are not.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Plan, PlannedOperator, Stage
 from bettong.application.timers import Clock
 
-# A state that lives longer outlasts a run.
+# A state with a longer time to live outlasts a run.
 _TTL_NS_MAX = 3_600_000_000_000
 
 
 def order_reasons(planned: Plan, fed: Collection[str], partitions: int) -> list[str]:
-    """Why results depend on the order in which messages meet, or on their frames; none where they do not.
+    """Why results depend on the order of messages, or on how they are grouped into frames; empty if they do not.
 
     `fed`: the sources that get messages.
     """
@@ -39,7 +39,7 @@ def order_reasons(planned: Plan, fed: Collection[str], partitions: int) -> list[
 
 
 def clock_reasons(planned: Plan, fed: Collection[str]) -> list[str]:
-    """Why results depend on when messages come."""
+    """Why results depend on when messages come; empty if they do not."""
     found = []
     for stage in planned.stages:
         if stage.needs_time:
@@ -62,7 +62,7 @@ def clock_reasons(planned: Plan, fed: Collection[str]) -> list[str]:
 
 
 def _stateful(stage: Stage, fed: Collection[str]) -> Iterator[tuple[PlannedOperator, set[str]]]:
-    """Each computation that keeps states, with the inputs of the stage from which its messages come."""
+    """Each stateful operator, with the inputs of the stage that its messages come from."""
     from_inputs = {
         each.stream: {each.stream} for each in stage.inputs if each.event_time is None or each.stream in fed
     }
@@ -84,6 +84,6 @@ def _reasons(
     elif keyed and partitions > 1:
         yield f"keeps a state behind {min(keyed)!r}, where messages of several partitions meet"
     elif node.judges_lateness and inputs & several:
-        yield f"asks which messages are late, and those of {min(inputs)!r} come from several partitions of a topic"
+        yield f"checks which messages are late, and those of {min(inputs)!r} come from several partitions of a topic"
     if not node.judges_lateness and node.goes_by_event_time:
-        yield "has timers, or ends states, by event time, which act between frames"
+        yield "has timers, or ends states, by event time, which fire between frames"

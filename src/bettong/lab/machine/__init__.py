@@ -1,1 +1,1 @@
-"""The machine that is measured on: what distorts measurements there, and the facts that results record."""
+"""The machine of a measurement: conditions that distort measurements, and the facts that results record."""

@@ -1,7 +1,7 @@
-"""What distorts a measurement on a machine, and what to do about it. Pure: `machine_state` looks.
+"""Conditions of a machine that distort measurements, and their remedies. Pure: `machine_state` reads the facts.
 
-Which knobs matter is what the field agrees on: pyperf's `system` command (governor, turbo, isolated CPUs, interrupts),
-and the guides of the kernel for the others (Documentation/admin-guide: pm/cpufreq, mm/transhuge, kernel-parameters).
+Which of them matter is the field's consensus: pyperf's `system` command (governor, turbo, isolated CPUs, interrupts),
+and the kernel's guides for the others (Documentation/admin-guide: pm/cpufreq, mm/transhuge, kernel-parameters).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bettong.local.prerequisites import Finding, Grade
 
-# Shares of all cores' time while nothing of ours ran.
+# Shares of all cores' time while no process of ours ran.
 BUSY_MAX = 0.05
 STOLEN_MAX = 0.005
 # A sleep of 1 ms on an idle machine with high-resolution timers is 60 to 200 us too long.
@@ -23,11 +23,11 @@ _TUNER = "docs/node-tuning.md says how the node tuner does it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What is known of a machine; None, or "", where it does not say.
+    """Facts of a machine; None, or "", if it does not report them.
 
-    `governors`: of all processors. `isolated`: those that nothing else is scheduled on. `interrupts_on_isolated`: how
-    many may be served by these. `quota`: processors that a control group grants. `stolen`, `busy`: shares of all cores'
-    time, while the hiccups (by how much a sleep of 1 ms was too long) were measured.
+    `governors`: of all processors. `isolated`: those on which nothing else is scheduled. `interrupts_on_isolated`: how
+    many interrupts they may serve. `quota`: processors that a control group grants. `stolen`, `busy`: shares of all
+    cores' time, while the hiccups (by how much a sleep of 1 ms was too long) were measured.
     """
 
     cpus: int
@@ -51,7 +51,7 @@ class Conditions:
 
 
 def examine(seen: Conditions) -> list[Finding]:
-    """A finding for each, in the order in which they usually matter."""
+    """A finding for each condition, in the order in which they usually matter."""
     return [
         _stolen(seen),
         _busy(seen),
@@ -83,7 +83,7 @@ def _busy(seen: Conditions) -> Finding:
     if seen.busy <= BUSY_MAX:
         return Finding("other work", Grade.GOOD, text)
     return Finding(
-        "other work", Grade.WARNING, text, "end what else runs: metrics are lower by what it takes"
+        "other work", Grade.WARNING, text, "stop other programs: they take CPU time from the measurement"
     )
 
 
@@ -94,7 +94,7 @@ def _hiccups(seen: Conditions) -> Finding:
     )
     if seen.hiccup_p99_us <= HICCUP_P99_US_MAX:
         return Finding("hiccups", Grade.GOOD, text)
-    remedy = "no latency below this can be measured: isolate processors, or end what else runs"
+    remedy = "no latency below this can be measured: isolate processors, or stop other programs"
     return Finding("hiccups", Grade.WARNING, text, remedy)
 
 
@@ -104,23 +104,23 @@ def _quota(seen: Conditions) -> Finding:
     text = f"a control group grants {seen.quota:g} of {seen.cpus} processors' time"
     if seen.quota >= seen.cpus:
         return Finding("quota", Grade.GOOD, text)
-    remedy = "whoever uses it up stands still for the rest of 100 ms: give whole processors (a cpuset), not a quota"
+    remedy = "a process that uses it up is throttled for the rest of 100 ms: give whole processors (a cpuset) instead"
     return Finding("quota", Grade.WARNING, text, remedy)
 
 
 def _governor(seen: Conditions) -> Finding:
     if not seen.governors:
-        return Finding("frequency", Grade.GOOD, "the machine does not say: its host decides")
+        return Finding("frequency", Grade.GOOD, "not reported: the host decides")
     text = f"governor {', '.join(sorted(set(seen.governors)))}"
     if set(seen.governors) == {"performance"}:
         return Finding("frequency", Grade.GOOD, text)
-    remedy = f"`cpupower frequency-set -g performance`: an idle processor starts slowly; {_TUNER}"
+    remedy = f"`cpupower frequency-set -g performance`: an idle processor takes time to speed up; {_TUNER}"
     return Finding("frequency", Grade.WARNING, text, remedy)
 
 
 def _turbo(seen: Conditions) -> Finding:
     if seen.turbo is None:
-        return Finding("turbo", Grade.GOOD, "the machine does not say: its host decides")
+        return Finding("turbo", Grade.GOOD, "not reported: the host decides")
     if not seen.turbo:
         return Finding("turbo", Grade.GOOD, "off")
     remedy = "the speed depends on heat and on how many cores work: turn it off to compare runs"
@@ -129,7 +129,7 @@ def _turbo(seen: Conditions) -> Finding:
 
 def _smt(seen: Conditions) -> Finding:
     if seen.smt is None:
-        return Finding("SMT", Grade.GOOD, "the machine does not say")
+        return Finding("SMT", Grade.GOOD, "not reported")
     if not seen.smt:
         return Finding("SMT", Grade.GOOD, "off: a processor is a core")
     remedy = f"two processors share a core: leave one of each pair idle; {_TUNER}"
@@ -151,8 +151,8 @@ def _isolation(seen: Conditions) -> Finding:
 
 def _huge_pages(seen: Conditions) -> Finding:
     if seen.huge_pages != "always":
-        return Finding("huge pages", Grade.GOOD, seen.huge_pages or "the machine does not say")
-    remedy = "programs wait while the kernel makes them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+        return Finding("huge pages", Grade.GOOD, seen.huge_pages or "not reported")
+    remedy = "programs stall while the kernel makes them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
     return Finding("huge pages", Grade.WARNING, "always", remedy)
 
 
@@ -161,16 +161,16 @@ def _swap(seen: Conditions) -> Finding:
         return Finding("swap", Grade.GOOD, f"{seen.swapped_mb:.0f} MB in use")
     text = f"{seen.swapped_mb:.0f} MB in use, swappiness {seen.swappiness}"
     return Finding(
-        "swap", Grade.WARNING, text, "`swapoff -a`: what was swapped out comes back while it is measured"
+        "swap", Grade.WARNING, text, "`swapoff -a`: pages are swapped in while something is measured"
     )
 
 
 def _clock(seen: Conditions) -> Finding:
     if not seen.clock_source:
-        return Finding("clock source", Grade.GOOD, "the machine does not say")
+        return Finding("clock source", Grade.GOOD, "not reported")
     if seen.clock_source.startswith(_TIMERS_GOOD):
         return Finding("clock source", Grade.GOOD, seen.clock_source)
-    remedy = "each look at the clock is a call into the kernel: boot with clocksource=tsc where it is stable"
+    remedy = "each reading of the clock is a system call: boot with clocksource=tsc where it is stable"
     return Finding("clock source", Grade.WARNING, seen.clock_source, remedy)
 
 

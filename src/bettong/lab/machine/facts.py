@@ -1,4 +1,4 @@
-"""What something was measured on: machine, versions, and what of the machine distorts measurements."""
+"""The facts that results record: machine, versions, and conditions of the machine that distort measurements."""
 
 import os
 import platform
@@ -39,17 +39,20 @@ def facts() -> dict[str, str]:
         **git.commit_facts(Path.cwd()),
         "python": platform.python_version(),
         "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
-        "servers": f"Kafka {_kafka()}, Redis {_said('redis-server', '--version')}, Java {_said('java', '-version')}",
+        "servers": (
+            f"Kafka {_kafka()}, Redis {_version_of('redis-server', '--version')},"
+            f" Java {_version_of('java', '-version')}"
+        ),
     }
 
 
 def run_facts() -> dict[str, str]:
-    """`facts`, and what distorts measurements just now. Blocks for a good second."""
+    """`facts`, and the conditions that distort measurements now. Blocks for a good second."""
     return facts() | condition_facts(inspect_machine(measure_hiccups(_HICCUPS_S)))
 
 
 def condition_facts(seen: Conditions) -> dict[str, str]:
-    """What `bettong lab check` looks at. What is another each time has a name that ends with BEFORE."""
+    """The conditions that `bettong lab check` judges. Names of those that vary from run to run end with BEFORE."""
     switch = {True: "on", False: "off", None: _UNKNOWN}
     return {
         "kernel": platform.release(),
@@ -72,8 +75,8 @@ def condition_facts(seen: Conditions) -> dict[str, str]:
     }
 
 
-def _said(*call: str) -> str:
-    """The first version that a program says; "unknown" where it says none."""
+def _version_of(*call: str) -> str:
+    """The first version number in a program's output; "unknown" if there is none."""
     try:
         ended = subprocess.run(call, check=False, capture_output=True, text=True, timeout=_ASK_S_MAX)
     except (OSError, subprocess.TimeoutExpired):
@@ -83,7 +86,7 @@ def _said(*call: str) -> str:
 
 
 def _kafka() -> str:
-    """Of the jars that `make setup` fetched."""
+    """The version of the jars that `make setup` fetched."""
     names = [each.stem for each in BROKER_JARS.glob("kafka-server-[0-9]*.jar")]
     return names[0].removeprefix("kafka-server-") if names else _UNKNOWN
 

@@ -1,4 +1,4 @@
-"""Looks at this machine: the facts that `conditions` decides by, and its hiccups."""
+"""Reads the facts of this machine that `conditions` judges, and measures its hiccups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Hiccups:
 
 
 def measure_hiccups(seconds: float) -> Hiccups:
-    """Sleeps again and again for so long."""
+    """Measures for `seconds` by how much sleeps of 1 ms are too long."""
     times = psutil.cpu_times()
     late_us = []
     until = time.perf_counter() + seconds
@@ -54,7 +54,7 @@ def measure_hiccups(seconds: float) -> Hiccups:
 
 
 def inspect_machine(hiccups: Hiccups, root: Path = Path("/")) -> Conditions:
-    """What the kernel says below `root`; what it does not say is unknown."""
+    """Reads what the kernel reports below `root`; what it does not report is unknown."""
     system = root / "sys/devices/system"
     isolated = cpu_list(_text(system / "cpu/isolated"))
     swappiness = _text(root / "proc/sys/vm/swappiness")
@@ -64,10 +64,10 @@ def inspect_machine(hiccups: Hiccups, root: Path = Path("/")) -> Conditions:
             filter(None, map(_text, sorted(system.glob("cpu/cpufreq/policy*/scaling_governor"))))
         ),
         turbo=_turbo(system / "cpu"),
-        smt=_switch(system / "cpu/smt/active"),
+        smt=_flag(system / "cpu/smt/active"),
         isolated=isolated,
         interrupts_on_isolated=_interrupts_on(isolated, root / "proc/irq"),
-        huge_pages=_chosen(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        huge_pages=_bracketed(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         swapped_mb=psutil.swap_memory().used / _MEBIBYTE,
         swappiness=int(swappiness) if swappiness.isdecimal() else None,
         clock_source=_text(system / "clocksource/clocksource0/current_clocksource"),
@@ -83,7 +83,7 @@ def inspect_machine(hiccups: Hiccups, root: Path = Path("/")) -> Conditions:
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
-    """The kernel's form of processors, `0-2,5`. What is none gives none."""
+    """Processors of the kernel's list format, `0-2,5`. Returns none for malformed text."""
     found: list[int] = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -100,23 +100,23 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _switch(file: Path) -> bool | None:
+def _flag(file: Path) -> bool | None:
     return {"0": False, "1": True}.get(_text(file))
 
 
 def _turbo(folder: Path) -> bool | None:
-    """Intel's driver says whether it is off, the others' whether it is on."""
-    off = _switch(folder / "intel_pstate/no_turbo")
-    return not off if off is not None else _switch(folder / "cpufreq/boost")
+    """Intel's driver reports whether turbo is off, others whether it is on."""
+    off = _flag(folder / "intel_pstate/no_turbo")
+    return not off if off is not None else _flag(folder / "cpufreq/boost")
 
 
-def _chosen(text: str) -> str:
-    """Of `always [madvise] never`, what stands in brackets."""
+def _bracketed(text: str) -> str:
+    """The word in brackets, of `always [madvise] never`."""
     return text.partition("[")[2].partition("]")[0]
 
 
 def _quota(text: str) -> float | None:
-    """Processors, of `200000 100000`; None of `max 100000`, or of nothing."""
+    """The number of processors: 2 for `200000 100000`; None for `max 100000`, or an empty text."""
     quota, _, period = text.partition(" ")
     return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() and int(period) else None
 

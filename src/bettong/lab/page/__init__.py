@@ -1,1 +1,1 @@
-"""Runs as a page of HTML, and the plots on it."""
+"""Runs as an HTML page, and its plots."""

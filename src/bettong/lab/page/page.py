@@ -1,4 +1,4 @@
-"""Runs as one page of HTML that needs nothing else: summary, latencies, what was used over time, the machine."""
+"""Runs as one self-contained HTML page: summary, latencies, usage over time, the machine."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ table.facts td:first-child { width: 9rem; color: var(--faint) }
 svg { width: 100%; height: auto }
 svg text { font-family: system-ui, sans-serif !important }
 """
-# Full where twice of what is wanted is reached.
+# Full at twice the wanted value.
 _BAR = "<meter min=0 max=2 low=1 optimum=2 value={0:.3f}></meter> {0:.0%}"
-# What the table above several runs shows of each.
+# The metrics of each run in the table above several runs.
 _HEADLINES = ("throughput", ", p50", ", p99", ", p99.9")
 _OVER_TIME = {
     TAKEN: ("Throughput: messages that all stages take in", "messages/s"),
@@ -57,9 +57,9 @@ _OVER_TIME = {
 
 
 def page(paths: Sequence[Path]) -> str:
-    """Of runs' folders, or files of results: one section each, and a table of all above, where they are several.
+    """A page of run folders, or results files: a section for each, below a table of all if there are several.
 
-    Raises LabError where one is neither, or where matplotlib is not installed.
+    Raises LabError for a path that is neither, or if matplotlib is not installed.
     """
     runs = [(path, read(path)) for path in paths]
     names = [_name(path, results) for path, results in runs]
@@ -77,11 +77,11 @@ def _name(path: Path, results: BenchmarkResults) -> str:
 
 
 def _overview(runs: Sequence[tuple[Path, BenchmarkResults]]) -> str:
-    """A row a run, with its most important metrics."""
+    """A row for each run, with its most important metrics."""
     rows = []
     for number, (path, results) in enumerate(runs):
         headlines = "<br>".join(
-            f"{html.escape(each.name)}: {_number(each)}"
+            f"{html.escape(each.name)}: {_median_text(each)}"
             for each in results.measurements
             if each.name.endswith(_HEADLINES)
         )
@@ -92,20 +92,22 @@ def _overview(runs: Sequence[tuple[Path, BenchmarkResults]]) -> str:
 
 def _run(number: int, path: Path, results: BenchmarkResults) -> str:
     over_time, marks = _over_time(path / "series.parquet")
-    whose = "" if _repeats(results) == 1 else ", first repeat"
+    of_repeat = "" if _repeats(results) == 1 else ", first repeat"
     parts = [
         f"<h1>{html.escape(_name(path, results))}</h1><p class=when>{html.escape(results.date)}</p>",
         _summary(results),
-        _facts(f"Faults{whose}", [(f"{each.at_s:.1f} s", _said(each)) for each in marks]) if marks else "",
+        _facts(f"Faults{of_repeat}", [(f"{each.at_s:.1f} s", _fault_text(each)) for each in marks])
+        if marks
+        else "",
         _section("Latency by percentile", _latency_plot(results)),
         *(
             _section(
-                f"{title}, over time{whose}", svg(lines, "s", unit, marks=marks, points=what == GC_PAUSE)
+                f"{title}, over time{of_repeat}", svg(lines, "s", unit, marks=marks, points=what == GC_PAUSE)
             )
             for what, (title, unit) in _OVER_TIME.items()
             if (lines := over_time.get(what))
         ),
-        _facts("Asked", results.asked.items()),
+        _facts("Settings", results.asked.items()),
         _facts("Machine", results.machine.items()),
     ]
     return f"<section id=run-{number}>{''.join(parts)}</section>"
@@ -115,11 +117,11 @@ def _section(title: str, content: str) -> str:
     return f"<h2>{html.escape(title)}</h2>{content}" if content else ""
 
 
-def _said(mark: PlotMark) -> str:
+def _fault_text(mark: PlotMark) -> str:
     return mark.name + (f", for {mark.lasting_s:.1f} s" if mark.lasting_s else "")
 
 
-def _number(metric: MeasuredMetric) -> str:
+def _median_text(metric: MeasuredMetric) -> str:
     return html.escape(f"{shown(median(run.value for run in metric.runs))} {metric.unit}")
 
 
@@ -129,7 +131,10 @@ def _summary(results: BenchmarkResults) -> str:
     rows = []
     for each in results.measurements:
         values = [run.value for run in each.runs]
-        cells = [_number(each), *([f"{shown(min(values))} to {shown(max(values))}"] if repeats > 1 else [])]
+        cells = [
+            _median_text(each),
+            *([f"{shown(min(values))} to {shown(max(values))}"] if repeats > 1 else []),
+        ]
         if judged:
             cells.append("" if each.of_bar is None else _BAR.format(each.of_bar))
         numbers = "".join(f"<td class=number>{cell}</td>" for cell in cells)
@@ -152,7 +157,7 @@ def _facts(title: str, facts: Iterable[tuple[str, object]]) -> str:
 
 
 def _latency_plot(results: BenchmarkResults) -> str:
-    """Each sink and step, over 1 / (1 - percentile), so that the tail is not squeezed."""
+    """The latencies of each sink and step, over 1 / (1 - percentile), so that the tail is not squeezed."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for each in results.measurements:
         encoded = [run.histogram for run in each.runs if run.histogram]
@@ -179,7 +184,7 @@ def _scale_of_percentiles(axes: Axes) -> None:
 
 
 def _over_time(series: Path) -> tuple[Mapping[str, Lines], list[PlotMark]]:
-    """Lines by what follows the colon in a metric's name, and the faults; of the first repeat."""
+    """Lines by the part of a metric's name behind the colon, and the faults; of the first repeat."""
     groups: dict[str, dict[str, tuple[list[float], list[float]]]] = defaultdict(dict)
     marks = []
     for row in pq.read_table(series).to_pylist() if series.exists() else []:

@@ -1,4 +1,4 @@
-"""Lines as SVG that suits a light page and a dark one: text and axes have the colour of the page's text."""
+"""Line plots as SVG for light and dark pages: text and axes take the colour of the page's text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 Lines = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
-# Of middle lightness, so that each is seen on white and on black.
+# Of medium lightness, so that each is visible on white and on black.
 _COLORS = ("#3b82c4", "#d9822b", "#3a9d5d", "#8a6fc0", "#2aa7b5", "#c76ba8", "#a5a52f", "#8c6d5c", "#7f8794")
 _MARK = "#c9504e"
-# Stands for the colour of the page's text, and occurs nowhere else.
+# Replaced by the colour of the page's text; used for nothing else.
 _TEXT = "#010203"
 _SETTINGS: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _TEXT),
@@ -30,7 +30,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PlotMark:
-    """Something that happened at a time, and lasted so long; 0: a moment."""
+    """An event on the time axis, and how long it lasted; 0: a moment."""
 
     name: str
     at_s: float
@@ -46,7 +46,7 @@ def svg(
     marks: Sequence[PlotMark] = (),
     points: bool = False,
 ) -> str:
-    """A plot. `points`: values that stand alone, without a line between them. Raises LabError without matplotlib."""
+    """A plot. `points`: draws single points instead of lines. Raises LabError without matplotlib."""
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -1,1 +1,1 @@
-"""What measurements say: differences, slopes, the highest rate, what was hoped for. Pure."""
+"""What measurements show: differences, slopes, the highest sustained rate, missed objectives. Pure."""

@@ -1,16 +1,16 @@
 """Whether metrics of two runs differ, by how much, and whether that is more than noise. Pure.
 
-    each run's values, before and after ──> the ratio of their geometric means, with its 95 % interval (bootstrap)
-                                        ──> how often equal runs would differ so much (permutations)
+    values of each run, before and after ──> the ratio of their geometric means, with its 95 % interval (bootstrap)
+                                         ──> how often equal runs would differ so much (permutations)
 
-Ratios, for noise grows with what is measured: values are compared by their logarithms. What is called a change is more
-than `least`, and so rare among equal runs that of all changes that are called so at most one in twenty is none
-(Benjamini and Hochberg's rule for the false discovery rate, 1995): a table of thirty metrics has no false alarm each
-time. Few runs can't tell so much apart from noise: `runs_needed` says how many can.
+Values are compared as ratios, by their logarithms, because noise grows with the value. A difference is called a change
+if it is at least `least`, and so rare among equal runs that at most one in twenty of all that are called changes is
+chance (Benjamini and Hochberg's rule for the false discovery rate, 1995). So a table of thirty metrics does not raise a
+false alarm each time. Few runs cannot tell a change from noise: `runs_needed` says how many can.
 
-Details (how much memory each kind of process had, the latency at p99.99) are corrected apart from what they explain
-(throughput, latency, CPU of all): twenty of them would make a change of the throughput need more runs than it takes
-alone. One in twenty is then true of either family (Efron, "Simultaneous inference: when should hypothesis testing
+Details (memory of each kind of process, the latency at p99.99) are corrected apart from the metrics that they explain
+(throughput, latency, CPU of all): together with twenty details, a change of the throughput would take more runs to show
+than alone. One in twenty then holds for each family (Efron, "Simultaneous inference: when should hypothesis testing
 problems be combined?", 2008).
 """
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 LEAST = 0.02
 CHANCE = 0.05
-# Of these units less is better.
+# Units in which less is better.
 COSTS = frozenset({"us", "ms", "s", "MB", "% of a core", "% more"})
-# Metrics of a run of the lab; of other measurements none is a detail.
+# Metrics of a run of the lab; other measurements have no details.
 _DETAIL = re.compile(
     r"(CPU|memory) of (?!all\b).*|PSS of .*|GC pauses of .*|network, .*|.*/s, (p90|p99\.99|max)"
     r"|.*: longest pause .*, .*"
@@ -46,7 +46,7 @@ _SEED = 1
 
 
 class ChangeVerdict(StrEnum):
-    """What a comparison comes to."""
+    """The outcome of a comparison."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -56,7 +56,7 @@ class ChangeVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetricRuns:
-    """A name, its unit, and its value in each run: all above 0, or they have no ratio."""
+    """A metric with its value in each run. All values must be above 0, because they are compared as ratios."""
 
     name: str
     unit: str
@@ -65,8 +65,8 @@ class MetricRuns:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`before`, `after`: medians. `ratio`: after to before, between `low` and `high` with 95 % confidence; `chance`: of
-    equal runs that differ as much or more.
+    """`before`, `after`: medians. `ratio`: after to before, between `low` and `high` with 95 % confidence. `chance`:
+    the p-value, the share of equal runs that would differ as much or more.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Comparison:
 def compare(
     before: Sequence[MetricRuns], after: Sequence[MetricRuns], *, least: float = LEAST
 ) -> list[Comparison]:
-    """Every metric that both have, in the order of the first. Raises LabError where there is none, or one is no ratio.
+    """Compares each metric that both have, in the order of `before`. Raises LabError if none can be, or one cannot.
 
-    `least`: a change of less is none, whatever the statistics say; 0.02 is 2 %.
+    `least`: a smaller change does not count, whatever the statistics say; 0.02 is 2 %.
     """
     check_installed()
     import numpy as np
@@ -98,20 +98,20 @@ def compare(
     for one, other in pairs:
         _check(one, other)
     logs = [(np.log(one.values), np.log(other.values)) for one, other in pairs]
-    chances = [_chance(one, other) for one, other in logs]
+    p_values = [_p_value(one, other) for one, other in logs]
     detailed = [is_detail(one.name) for one, _ in pairs]
     sizes = Counter(detailed)
     adjusted = np.empty(len(pairs))
     for family in sizes:
         members = [number for number, kind in enumerate(detailed) if kind is family]
-        adjusted[members] = false_discovery_control([chances[number] for number in members])
+        adjusted[members] = false_discovery_control([p_values[number] for number in members])
     found = []
-    for (one, other), (one_log, other_log), chance, rate, family in zip(
-        pairs, logs, chances, adjusted.tolist(), detailed, strict=True
+    for (one, other), (one_log, other_log), p_value, adjusted_p, family in zip(
+        pairs, logs, p_values, adjusted.tolist(), detailed, strict=True
     ):
         ratio = math.exp(float(other_log.mean() - one_log.mean()))
         low, high = _interval(one_log, other_log)
-        few = _rarest(len(one_log), len(other_log)) > CHANCE / sizes[family]
+        few = _least_p_value(len(one_log), len(other_log)) > CHANCE / sizes[family]
         found.append(
             Comparison(
                 one.name,
@@ -121,15 +121,15 @@ def compare(
                 ratio,
                 low,
                 high,
-                chance,
-                _verdict(one.unit, ratio, changed=rate <= CHANCE and abs(ratio - 1) >= least, few=few),
+                p_value,
+                _verdict(one.unit, ratio, changed=adjusted_p <= CHANCE and abs(ratio - 1) >= least, few=few),
             )
         )
     return found
 
 
 def check_installed() -> None:
-    """Raises LabError where what compares is not there: before hours are measured that are to be compared."""
+    """Raises LabError without scipy: to be called before hours of measurements that are to be compared."""
     try:
         import scipy  # noqa: F401 - only whether it can be
     except ImportError:
@@ -137,19 +137,19 @@ def check_installed() -> None:
 
 
 def is_detail(metric: str) -> bool:
-    """Whether it explains others, and is corrected apart from them."""
+    """Whether a metric explains others, and is corrected apart from them."""
     return _DETAIL.fullmatch(metric) is not None
 
 
 def families(metrics: Iterable[str]) -> dict[str, int]:
-    """How many of these metrics are corrected together, by what they are called for people; none is 0."""
+    """How many of these metrics are corrected together, by the name of their family; without empty families."""
     sizes = Counter("details" if is_detail(each) else "metrics" for each in metrics)
     return {name: sizes[name] for name in ("metrics", "details") if sizes[name]}
 
 
 def runs_needed(metrics: int) -> int:
-    """So many runs of each side can show a change of one of so many metrics."""
-    return next(runs for runs in itertools.count(2) if _rarest(runs, runs) <= CHANCE / metrics)
+    """How many runs of each side can show a change of one of so many metrics."""
+    return next(runs for runs in itertools.count(2) if _least_p_value(runs, runs) <= CHANCE / metrics)
 
 
 def _verdict(unit: str, ratio: float, *, changed: bool, few: bool) -> ChangeVerdict:
@@ -166,18 +166,18 @@ def _check(one: MetricRuns, other: MetricRuns) -> None:
             raise LabError(f"{one.name}: its values are {list(each.values)}; a ratio needs values above 0")
 
 
-def _rarest(one: int, other: int) -> float:
-    """The least chance that permutations of so many values can give, from both sides."""
+def _least_p_value(one: int, other: int) -> float:
+    """The smallest two-sided p-value that permutations of so many values can have."""
     return min(1.0, 2 / math.comb(one + other, one))
 
 
-def _chance(one: np.ndarray, other: np.ndarray) -> float:
-    """How often the values, assigned anew to the two sides, lie as far apart: all ways to do so where they are few."""
+def _p_value(one: np.ndarray, other: np.ndarray) -> float:
+    """How often values, assigned anew to the two sides, differ as much: of all assignments, where these are few."""
     import numpy as np
     from scipy.stats import permutation_test
 
     for alone in (one, other):
-        if len(alone) == 1:  # scipy takes no run alone; there are as many ways as runs
+        if len(alone) == 1:  # scipy needs two runs; a single one has as many assignments as there are runs
             every = np.concatenate((one, other))
             return min(1.0, 2 * min(float(np.mean(every <= alone)), float(np.mean(every >= alone))))
     tested = permutation_test(
@@ -191,7 +191,7 @@ def _chance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _interval(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
-    """Of the ratio. Where there is nothing to draw from, for a run is alone or all are the same, the ratio itself."""
+    """The interval of the ratio; the ratio itself if a side has a single run, or all values are equal."""
     import numpy as np
     from scipy.stats import bootstrap
 
@@ -199,7 +199,7 @@ def _interval(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     if min(len(one), len(other)) < 2 or (np.ptp(one) == 0 and np.ptp(other) == 0):
         return math.exp(difference), math.exp(difference)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where BCa cannot correct, what it says is not finite: see below
+        warnings.simplefilter("ignore")  # where BCa fails, its interval is not finite: see below
         drawn = bootstrap(
             (one, other),
             lambda first, second, axis: np.mean(second, axis=axis) - np.mean(first, axis=axis),

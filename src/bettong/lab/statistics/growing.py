@@ -1,4 +1,4 @@
-"""Whether a run's memory, latency or lag grow, or its throughput falls: slopes, with 95 % intervals. Pure."""
+"""Whether memory, latency or lag of a run grow, or its throughput falls: slopes, with 95 % intervals. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bettong.chaos.following import JAVA, LAG_RECORDS_LEAST, LATENCY_S_LEAST, ME
 from bettong.chaos.growth import JAVA_WARM_UP, WARM_UP, Growth, Sample, growth
 from bettong.lab.series import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
 
-# By how much each may grow over a run, as a part of its median; by how much it may fall, where that is below 0. The end
-# of the interval that is worse counts.
+# How much each may grow over a run, as a share of its median; below 0: how much it may fall. The end of the slope's
+# interval that is worse counts.
 BOUNDS = {MEMORY: 0.1, LATENCY: 0.25, LAG: 0.25, TAKEN: -0.1}
-# Where the median is lower, growth is a part of this: what becomes little more than nothing has not grown.
+# The smallest median that growth is a share of, so that noise around almost nothing is no growth.
 _LEAST = {MEMORY: MEMORY_MB_LEAST, LATENCY: LATENCY_S_LEAST * 1e3, LAG: LAG_RECORDS_LEAST, TAKEN: 1.0}
-# Of a stretch of time. What is taken in comes in batches: their mean counts.
+# The value of a stretch of time. Throughput comes in batches: their mean counts.
 _VALUES_OF: Mapping[str, Callable[[list[float]], float]] = {
     MEMORY: min,
     LATENCY: statistics.median,
@@ -27,7 +27,7 @@ _VALUES_OF: Mapping[str, Callable[[list[float]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class SeriesGrowth:
-    """`growth`: None where a run was too short to say. `bound`: as a part of the median, as in BOUNDS."""
+    """`growth`: None if the run was too short to say. `bound`: a share of the median, as in BOUNDS."""
 
     metric: str
     growth: Growth | None
@@ -35,7 +35,7 @@ class SeriesGrowth:
 
     @property
     def fault(self) -> str:
-        """What is wrong with it; "" where nothing is."""
+        """Why the series fails its bound; "" if it does not."""
         moves = "falls" if self.bound < 0 else "grows"
         if self.growth is None:
             return f"{self.metric}: the run is too short to say whether it {moves}"
@@ -50,7 +50,7 @@ class SeriesGrowth:
 def grown(
     series: Sequence[SeriesPoint], lasting_s: float, bounds: Mapping[str, float] = BOUNDS
 ) -> list[SeriesGrowth]:
-    """Of each series that has a bound, in a run that lasted so long."""
+    """The growth of each series that has a bound, in a run of `lasting_s`."""
     samples: dict[str, list[Sample]] = defaultdict(list)
     for point in series:
         if point.metric.rpartition(": ")[2] in bounds:

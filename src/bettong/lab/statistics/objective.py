@@ -1,4 +1,4 @@
-"""Whether latencies met what was hoped for. Pure."""
+"""Whether latencies met an objective. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PERCENTILES = {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}
 
 
 def missed(objective: Objective, latencies_ms: Mapping[str, Sequence[float]]) -> list[str]:
-    """A line for each metric, named `<sink> at <rate>/s, <percentile>`, whose median over the repeats is above.
+    """A line for each metric, named `<sink> at <rate>/s, <percentile>`, whose median over the repeats is too high.
 
-    And one for each percentile that is asked for and that no metric has: what was not measured is not met.
+    And a line for each percentile of the objective that was not measured, which misses it, too.
     """
     bounds = {_PERCENTILES[name]: bound for name, bound in objective.model_dump(exclude_none=True).items()}
     measured = {name.rpartition(", ")[2] for name in latencies_ms}

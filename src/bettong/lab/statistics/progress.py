@@ -1,4 +1,4 @@
-"""How the processor comes along: the messages that it takes in a second, and whether its lag grows. Pure."""
+"""The processor's progress: how many messages it takes in each second, and whether its lag grows. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bettong.lab.series import LAG, TAKEN, SeriesPoint
 from bettong.lab.statistics.growing import BOUNDS
 from bettong.services import PROCESSOR
 
-# A lag of less is none, in seconds' worth of messages: batches come and go, and it is sampled at any time between.
+# A smaller lag does not count, in seconds of messages: batches come and go, and samples fall anywhere between them.
 LAG_S_LEAST = 1.0
 # The lag at the end is the median of so many stretches.
 _LAST = 3
@@ -21,10 +21,10 @@ _LAST = 3
 
 @dataclass(frozen=True, slots=True)
 class LagTrend:
-    """Of a rate that was held: by so many messages a second the lag grew, from `low` to `high` with 95 % confidence.
+    """The trend of the lag at a constant rate: its slope, messages a second, is `low` to `high` with 95 % confidence.
 
-    `share`: the least by which it grew in all, as a part of its median. `end_s`: the messages that wait at the end, as
-    seconds of the rate.
+    `share`: the lower end of its growth in all, as a share of its median. `end_s`: the lag at the end, in seconds of
+    messages at that rate.
     """
 
     per_s: float
@@ -35,7 +35,7 @@ class LagTrend:
 
     @property
     def fault(self) -> str:
-        """Why the rate is not sustained; "" where the lag does not grow, or is next to nothing."""
+        """Why the rate is not sustained; "" if the lag does not grow, or is next to nothing."""
         if self.share <= BOUNDS[LAG] or self.end_s <= LAG_S_LEAST:
             return ""
         return (
@@ -47,10 +47,10 @@ class LagTrend:
 def lag_trend(
     positions: Sequence[LogPosition], from_s: float, until_s: float, rate: float
 ) -> LagTrend | None:
-    """Of the positions in that time; None where they are too few to say.
+    """The trend of the lag between two times; None if there are too few positions.
 
-    The log counts records, which hold many messages each: how many, is known from `rate`, the messages a second that
-    were sent meanwhile.
+    The log counts records, which hold many messages each; how many follows from `rate`, the messages that were sent a
+    second meanwhile.
     """
     held = [each for each in positions if from_s <= each.at_s < until_s]
     written = held[-1].written - held[0].written if held else 0.0
@@ -72,8 +72,8 @@ def lag_trend(
     )
 
 
-def taken(positions: Sequence[LogPosition]) -> Iterator[SeriesPoint]:
-    """Messages a second that all stages took in, each since the position before."""
+def throughput_points(positions: Sequence[LogPosition]) -> Iterator[SeriesPoint]:
+    """Messages a second that all stages took in, each point since the position before."""
     for before, now in pairwise(positions):
         rate = (now.folded - before.folded) / (now.at_s - before.at_s)
         yield SeriesPoint(now.at_s, f"{PROCESSOR.name}: {TAKEN}", rate)

@@ -1,6 +1,6 @@
-"""The highest rate that a system sustains: which one to try next, by what was tried. Pure.
+"""The search for the highest sustained rate: the rate to try next, from the rates tried so far. Pure.
 
-doubles while the objective is met, halves while it is missed, then divides what lies between (by its logarithm)
+doubles until a rate is missed, or halves until one is sustained; then bisects between the two (by their logarithms)
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Enough to come from 1 message a second to a hundred million, and then to 1 %.
+# Enough to get from 1 message a second to a hundred million, and then within 1 %.
 PROBES_MAX = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A rate that was tried, in messages a second. `why`: what was missed; "" where the objective was met.
+    """A rate that was tried, in messages a second. `why`: why it was missed; "" if it was sustained.
 
-    `lag_per_s`: by so many messages a second the lag grew meanwhile; None where nobody knows.
+    `lag_per_s`: how fast the lag grew meanwhile, in messages a second; None if unknown.
     """
 
     rate: float
@@ -25,7 +25,7 @@ class Probe:
 
 
 def next_rate(probes: Sequence[Probe], first: float, precision: float) -> float | None:
-    """What to try next; None when it is known within `precision` (0.1 is 10 %), or nothing more is to be learnt."""
+    """The rate to try next; None when the highest is known within `precision` (0.1 is 10 %), or cannot be found."""
     if not probes:
         return first
     if len(probes) >= PROBES_MAX:
@@ -39,7 +39,7 @@ def next_rate(probes: Sequence[Probe], first: float, precision: float) -> float 
 
 
 def sustained(probes: Sequence[Probe]) -> float | None:
-    """The highest rate below all that missed; None when none met the objective."""
+    """The highest sustained rate below all that were missed; None if there is none."""
     missed = _lowest_missed(probes)
     return max(
         (each.rate for each in probes if not each.why and (missed is None or each.rate < missed)),

@@ -1,1 +1,1 @@
-"""Where a run takes place, this machine or a cluster: how it is started and reached, and what it uses."""
+"""Where a run takes place, this machine or a cluster: starts a suite or a release, and samples what it uses."""

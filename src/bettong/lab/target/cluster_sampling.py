@@ -1,4 +1,4 @@
-"""What the pods of a release use, by component, and how far the driver is: again and again, while a run is measured."""
+"""Samples what the pods of a release use, by component, and the driver's progress, while a run is measured."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _MEBIBYTE = 1 << 20
 
 
 class DriverPage:
-    """What the driver serves to Prometheus at `address`, host:port. None: nothing is known just now."""
+    """The driver's Prometheus metrics at `address`, host:port. Methods return None while these are not available."""
 
     def __init__(self, address: str) -> None:
         self._url = f"http://{address}/metrics"
 
     def folded(self) -> int | None:
-        """Messages, of all partitions."""
+        """How many messages all partitions have processed."""
         found = _sum(self._lines(), MESSAGES, Scope.PARTITION)
         return None if found is None else int(found)
 
     def position(self) -> LogPosition | None:
-        """How far it is now."""
+        """The driver's progress now."""
         lines, at_s = self._lines(), time.time()
         lag = _sum(lines, LAG, Scope.PROCESSOR)
         offset = _sum(lines, OFFSET, Scope.PARTITION)
@@ -51,23 +51,23 @@ class DriverPage:
 
 
 def _sum(lines: Sequence[str], metric: Metric, scope: Scope) -> float | None:
-    """Of all series of the metric; None where the page has none."""
+    """The sum of all series of a metric; None if there are none."""
     name = next(each.name for each in SERIES if each.metric is metric and each.scope is scope)
     values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{"))]
     return sum(values) if values else None
 
 
 class ClusterSampling(Sampling):
-    """All pods of a component together.
+    """Samples all pods, summed by component.
 
-    `usage`: as the cluster's metrics server says it, which is an average over some seconds that are over. `unmeasured`:
-    why it said nothing, the last time that it did. `positions`: how far the driver was, by Unix time.
+    `usage`: as the cluster's metrics server reports it: averages over some seconds in the past. `unmeasured`: why it
+    last reported nothing. `positions`: the driver's progress, by Unix time.
     """
 
     def __init__(
         self, cluster: Cluster, release: str, page: DriverPage, begin_s: float, *, every_s: float
     ) -> None:
-        """`cluster`: says where; its connection is not used, for it is not for several threads."""
+        """`cluster`: its context and namespace are used, but not its connection, which is not thread-safe."""
         super().__init__("lab-cluster", begin_s, every_s=every_s)
         self._cluster = Cluster(context=cluster.context, namespace=cluster.namespace)
         self._labels = f"{RELEASE}={release}"
@@ -93,4 +93,4 @@ class ClusterSampling(Sampling):
             cores[each.component] += each.cores
             memory_mb[each.component] += each.memory_bytes / _MEBIBYTE
         kinds = {name: KindSample(memory_mb[name], used * passed_s) for name, used in cores.items()}
-        self.usage.note(kinds, time.time() - self._begin_s, passed_s)
+        self.usage.add_sample(kinds, time.time() - self._begin_s, passed_s)

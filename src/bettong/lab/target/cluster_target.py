@@ -1,4 +1,4 @@
-"""A run on a Kubernetes cluster: a release of its own, with its own Kafka and Redis, in a namespace of its own."""
+"""A run on a Kubernetes cluster: a release with its own Kafka and Redis, in its own namespace."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ class ClusterTarget:
         by = "metrics.k8s.io" if found.usage.points else f"nobody: {sampling.unmeasured}"
         found.facts = _facts(self.cluster) | {"usage by": by}
 
-    def disturb(self, begin_s: float) -> list[Injected]:  # noqa: ARG002 - a run has no faults here
+    def inject_faults(self, begin_s: float) -> list[Injected]:  # noqa: ARG002 - a run has no faults here
         """See `RunTarget`."""
         return []
 
-    def rest(self, seconds: float) -> None:
-        """See `RunTarget`. Where pods are others, or were started again, nothing was measured."""
+    def wait(self, seconds: float) -> None:
+        """See `RunTarget`. Also raises ClusterError if pods were replaced or restarted: the measurement is void."""
         time.sleep(seconds)
         if _restarts(self.cluster) != self.restarts:
             raise ClusterError(
-                f"pods came, went or failed while the run was measured: {troubles(self.cluster, _RELEASE)}"
+                f"pods were added, removed or restarted during the measurement: {troubles(self.cluster, _RELEASE)}"
             )
 
 
@@ -73,9 +73,9 @@ class ClusterTarget:
 def cluster_target(
     spec: RunSpec, where: KubernetesTable, *, say: Callable[[str], None]
 ) -> Iterator[ClusterTarget]:
-    """Installs a release and waits until all of it is ready; removes it, and its namespace, when it is left.
+    """Installs a release and waits until all of it is ready; removes it and its namespace when the context exits.
 
-    Raises ClusterError, also where something is left behind; SettingsError for files that are not there.
+    Raises ClusterError, also if something is left behind; SettingsError for files that do not exist.
     """
     wanted = _release(spec, where)
     with ExitStack() as opened:
@@ -106,7 +106,7 @@ def _release(spec: RunSpec, where: KubernetesTable) -> OwnRelease:
     }
     over: dict[str, object] = {
         "settings": {name: _typed(value) for name, value in spec.settings.items()} | own,
-        # What a run leaves in others' stores would be there in the next one.
+        # In stores outside the release, a run would leave data for the next one.
         "kafka": {"bundled": {"enabled": True}},
         "redis": {"bundled": {"enabled": True}},
         "metrics": {"enabled": True},
@@ -120,7 +120,7 @@ def _release(spec: RunSpec, where: KubernetesTable) -> OwnRelease:
 
 
 def _typed(value: str) -> object:
-    """A setting as the chart wants it: a number, true, false, or the text."""
+    """A setting in the type that the chart expects: a number, a boolean, or text."""
     try:
         return json.loads(value)
     except ValueError:
@@ -132,12 +132,12 @@ def _pods(cluster: Cluster) -> list[Object]:
 
 
 def _restarts(cluster: Cluster) -> dict[str, int]:
-    """Of each pod that is ready."""
+    """The restarts of each pod that is ready."""
     return {each.name: each.restarts for each in rows(_pods(cluster)) if each.ready}
 
 
 def _facts(cluster: Cluster) -> dict[str, str]:
-    """What a run on the cluster was measured on."""
+    """Facts of the cluster on which a run was measured."""
     pods = _pods(cluster)
     images = {each["image"] for pod in pods for each in pod["spec"]["containers"]}
     where = f", context {cluster.context}" if cluster.context is not None else ""
@@ -149,7 +149,7 @@ def _facts(cluster: Cluster) -> dict[str, str]:
 
 
 def _nodes(cluster: Cluster, names: set[str]) -> str:
-    """Of the pods, those that are alike together; who may not read nodes knows their number alone."""
+    """The nodes of the pods, equal ones together; only their number without permission to read nodes."""
     try:
         nodes = [cluster.read_node(name) for name in sorted(names)]
     except ClusterError:

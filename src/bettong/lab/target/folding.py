@@ -1,4 +1,4 @@
-"""Waits for the fold, of what is measured."""
+"""Waits until a processor has processed a number of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POLL_S = 0.02
 
 
 def await_folded(live: LiveMetrics, messages: int) -> None:
-    """Returns when the processor of a suite has folded so many messages. Raises LateError after S_MAX."""
+    """Returns when the processor of a suite has processed so many messages. Raises LateError after S_MAX."""
     await_count(
         lambda: sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()),
         messages,
@@ -23,9 +23,9 @@ def await_folded(live: LiveMetrics, messages: int) -> None:
 
 
 def await_count(folded: Callable[[], int], messages: int, *, poll_s: float) -> None:
-    """Returns when it says that so many are folded. Raises LateError after S_MAX."""
+    """Returns when `folded` returns so many messages. Raises LateError after S_MAX."""
     deadline = time.monotonic() + S_MAX
     while folded() < messages:
         if time.monotonic() > deadline:
-            raise LateError(f"{messages:,} messages are not folded after {S_MAX:g} s")
+            raise LateError(f"{messages:,} messages are not processed after {S_MAX:g} s")
         time.sleep(poll_s)

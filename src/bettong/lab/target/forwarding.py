@@ -1,4 +1,4 @@
-"""A component of a release at a port of this machine: connections are forwarded to pods through the API server."""
+"""Forwards connections from a port of this machine to the pods of a component, through the API server."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PIECE_BYTES = 256 * 1024
 
 
 class Forwarding(BlockThread):
-    """A context manager; inside, `address` leads to `port` of the component's pods, of any that is ready.
+    """A context manager; inside, `address` leads to `port` of any ready pod of the component.
 
-    A connection that no pod takes is closed, and so is one whose pod ends: clients connect anew. It goes through two
-    more processes and back, so what is measured through it is never as fast as inside the cluster.
+    A connection is closed if no pod accepts it, or when its pod ends: clients connect again. It passes through two
+    more processes each way, so latencies through it are higher than inside the cluster.
     """
 
     def __init__(self, cluster: Cluster, release: str, component: str, port: int) -> None:
-        """`cluster`: says where; its connection is not used, for it is not for several threads."""
+        """`cluster`: its context and namespace are used, but not its connection, which is not thread-safe."""
         super().__init__(f"forward-{component}", close_s_max=_CLOSE_S_MAX)
         self._cluster = Cluster(context=cluster.context, namespace=cluster.namespace)
         self._labels = f"{RELEASE}={release},{COMPONENT}={component}"
@@ -44,15 +44,15 @@ class Forwarding(BlockThread):
                     ours, _ = self._listening.accept()
                     ours.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     opened = [*(each for each in opened if each.fileno() >= 0), ours]
-                    self._join(ours)
+                    self._forward(ours)
         for each in opened:
-            _end(each)
+            _close(each)
 
-    def _join(self, ours: socket.socket) -> None:
+    def _forward(self, ours: socket.socket) -> None:
         try:
             theirs = self._connect()
         except ClusterError:
-            ours.close()  # who connected tries again, and says in the end that nobody answers
+            ours.close()  # the client tries again, and reports in the end that nobody answers
             return
         for source, target in ((ours, theirs), (theirs, ours)):
             threading.Thread(target=_copy, args=(source, target), name=self._thread.name, daemon=True).start()
@@ -65,15 +65,15 @@ class Forwarding(BlockThread):
 
 
 def _copy(source: PodConnection, target: PodConnection) -> None:
-    """Until either side ends; then both do."""
+    """Copies until either side ends; then closes both."""
     with suppress(OSError):
         while data := source.recv(_PIECE_BYTES):
             target.sendall(data)
-    _end(source)
-    _end(target)
+    _close(source)
+    _close(target)
 
 
-def _end(each: PodConnection) -> None:
+def _close(each: PodConnection) -> None:
     with suppress(OSError):
         each.shutdown(socket.SHUT_RDWR)
     each.close()

@@ -1,6 +1,6 @@
-"""What garbage collection costs: each process of a run writes its pauses into a file.
+"""Pauses for garbage collection: each process of a run writes its own into a file.
 
-Java by its own logging, Python by `bettong.garbage`, in the same form.
+Java by its GC log, Python by `bettong.garbage`, in the same format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PAUSE = re.compile(r"\[(\d+)ms\].* Pause .* (\d+\.\d+)ms$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class GcPause:
-    """`target`: whose it was, as in `bettong.chaos.spec.TARGETS`. `at_s`: its end, Unix time."""
+    """`target`: the process that paused, as in `bettong.chaos.spec.TARGETS`. `at_s`: the pause's end, Unix time."""
 
     target: str
     at_s: float
@@ -24,12 +24,12 @@ class GcPause:
 
 
 def logging_pauses(folder: Path, target: str) -> dict[str, str]:
-    """The variables of a process that is Java, or starts it, so that all of them write into files of the folder."""
+    """Environment variables that make a process, and all that it starts, log their pauses into the folder, if Java."""
     return {"JDK_JAVA_OPTIONS": f"-Xlog:gc:file={folder}/{target}-%p.log:timemillis:filecount=0"}
 
 
 def pauses(folder: Path) -> Iterator[GcPause]:
-    """All that the files of the folder tell."""
+    """All pauses in the files of the folder."""
     for file in sorted(folder.glob("*-*.log")):
         target = file.stem.rpartition("-")[0]
         for at_ms, lasting_ms in _PAUSE.findall(file.read_text()):

@@ -1,4 +1,4 @@
-"""What the processes of a suite use, once a second: a share of a core each, and memory; and the machine's network."""
+"""Samples each second the CPU and memory of a suite's processes, and the machine's network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bettong.local.record import ServiceRecord
 from bettong.threads import BlockThread
 
 _SAMPLE_S = 1.0
-# The kernel walks through all pages of a process for its PSS: 40 ms of CPU for a suite of 1.2 GB.
+# For PSS, the kernel walks through all pages of a process: 40 ms of CPU for a suite of 1.2 GB.
 _PSS_S = 10.0
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
@@ -25,10 +25,10 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class KindSample:
-    """What all processes of a kind hold now, and the CPU time that they have spent since the sample before.
+    """The memory of all processes of a kind now, and the CPU time that they spent since the previous sample.
 
-    `memory_mb`: their RSS. `pss_mb`: of pages that processes share, each counts its part; None: not looked at now, or
-    the system does not tell.
+    `memory_mb`: RSS. `pss_mb`: a page that processes share counts in part for each of them; None: not sampled now, or
+    not reported by the system.
     """
 
     memory_mb: float
@@ -38,7 +38,7 @@ class KindSample:
 
 @dataclass(frozen=True, slots=True)
 class SpentCpu:
-    """CPU time of a kind of process between two samples, in seconds since the run began."""
+    """CPU time that a kind of process spent between two samples, in seconds since the run began."""
 
     kind: str
     since_s: float
@@ -48,11 +48,11 @@ class SpentCpu:
 
 @dataclass(slots=True)
 class Usage:
-    """What was used while a run was measured, by kind of process, or by component on a cluster.
+    """What a run used while it was measured, by kind of process, or by component on a cluster.
 
-    `memory_mb`: the most that a kind held. `memory_of_all_mb`: the most that all held at one time; pages that processes
-    share count in each of them. `pss_mb`, `pss_of_all_mb`: the same of PSS, which counts each page once; empty and 0
-    where the system does not tell. `network_mb`: what the machine sent, to itself too. `points`: all samples.
+    `memory_mb`: the maximum of each kind. `memory_of_all_mb`: the maximum of their sum; pages that processes share
+    count in each of them. `pss_mb`, `pss_of_all_mb`: the same of PSS, which counts each page once; empty and 0 if the
+    system does not report it. `network_mb`: what the machine sent, including loopback. `points`: all samples.
     """
 
     memory_mb: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -63,8 +63,8 @@ class Usage:
     spent: list[SpentCpu] = field(default_factory=list)
     points: list[SeriesPoint] = field(default_factory=list)
 
-    def note(self, kinds: Mapping[str, KindSample], at_s: float, passed_s: float) -> None:
-        """A sample, so long after the one before; the first passes no time."""
+    def add_sample(self, kinds: Mapping[str, KindSample], at_s: float, passed_s: float) -> None:
+        """Adds a sample, `passed_s` after the previous one; 0 for the first."""
         self.memory_of_all_mb = max(self.memory_of_all_mb, sum(each.memory_mb for each in kinds.values()))
         for kind, each in kinds.items():
             self.memory_mb[kind] = max(self.memory_mb[kind], each.memory_mb)
@@ -72,10 +72,10 @@ class Usage:
             if passed_s:
                 self.spent.append(SpentCpu(kind, at_s - passed_s, at_s, each.cpu_s))
                 self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", each.cpu_s / passed_s))
-        self._note_pss({kind: each.pss_mb for kind, each in kinds.items()}, at_s)
+        self._add_pss({kind: each.pss_mb for kind, each in kinds.items()}, at_s)
 
-    def _note_pss(self, asked_mb: Mapping[str, float | None], at_s: float) -> None:
-        """All or none: with one that is not known, it would be too little of all."""
+    def _add_pss(self, asked_mb: Mapping[str, float | None], at_s: float) -> None:
+        """Adds all kinds or none: if one is unknown, the sum would be too small."""
         kinds_mb = {kind: each_mb for kind, each_mb in asked_mb.items() if each_mb is not None}
         if len(kinds_mb) < len(asked_mb):
             return
@@ -85,7 +85,7 @@ class Usage:
             self.points.append(SeriesPoint(at_s, f"{kind}: {PSS}", each_mb))
 
     def cpu_s(self, since_s: float = -math.inf, until_s: float = math.inf) -> dict[str, float]:
-        """CPU time of each kind within a time; of a sample that is partly in it, that part."""
+        """CPU time of each kind between two times; a sample that is partly between them counts in part."""
         found: dict[str, float] = defaultdict(float)
         for each in self.spent:
             within_s = min(each.until_s, until_s) - max(each.since_s, since_s)
@@ -95,7 +95,7 @@ class Usage:
 
 
 class Sampling(BlockThread):
-    """A context manager; inside, a thread samples `usage` each `every_s`. Read it afterwards.
+    """A context manager; inside, a thread adds a sample to `usage` each `every_s`. Read it afterwards.
 
     `begin_s`, Unix time, is when the run began.
     """
@@ -116,12 +116,12 @@ class Sampling(BlockThread):
         self._sample(time.monotonic() - before_s)
 
     def _sample(self, passed_s: float) -> None:
-        """Adds to `usage`. The first one, after no time, is what others are counted from."""
+        """Adds to `usage`. The first sample, after no time, is the base of the others."""
         raise NotImplementedError
 
 
 class UsageSampling(Sampling):
-    """All processes of a suite, those of a kind together: PSS with the first sample, the last, and each _PSS_S."""
+    """Samples all processes of a suite, by kind; PSS first, last, and each _PSS_S between."""
 
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]], begin_s: float) -> None:
         super().__init__("lab-usage", begin_s, every_s=_SAMPLE_S)
@@ -145,7 +145,7 @@ class UsageSampling(Sampling):
             kind: self._sampled(each, passed_s, with_pss=with_pss)
             for kind, each in all_processes(services).items()
         }
-        self.usage.note({kind: each for kind, each in kinds.items() if each.memory_mb}, at_s, passed_s)
+        self.usage.add_sample({kind: each for kind, each in kinds.items() if each.memory_mb}, at_s, passed_s)
 
     def _sampled(self, processes: Iterable[psutil.Process], passed_s: float, *, with_pss: bool) -> KindSample:
         cpu_s, memory_mb = 0.0, 0.0
@@ -164,9 +164,9 @@ class UsageSampling(Sampling):
 
 
 def own_pss_mb(process: psutil.Process) -> float | None:
-    """What a process holds, of pages that it shares its part.
+    """The memory of a process, with its part of each shared page.
 
-    None where the system does not tell (macOS), or not us (processes of other users).
+    None if the system does not report it (macOS), or not to us (processes of other users).
     """
     try:
         pss = getattr(process.memory_full_info(), "pss", None)

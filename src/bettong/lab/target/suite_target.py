@@ -1,4 +1,4 @@
-"""A run on this machine: a suite of its own."""
+"""A run on this machine, on its own suite."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ class SuiteTarget:
         log = self.suite.record.services[PROCESSOR.name].log.read_text()
         found.changes = [each for each in assignment_changes(log) if each.at_s >= begin_s]
 
-    def disturb(self, begin_s: float) -> list[Injected]:
+    def inject_faults(self, begin_s: float) -> list[Injected]:
         """See `RunTarget`."""
         injected: list[Injected] = []
         inject(self.faults, self.nemesis, self.suite, start_s=begin_s, injected=injected)
         return injected
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """See `RunTarget`."""
         self.suite.wait_with_all(seconds)
 
 
 @contextmanager
 def suite_target(spec: RunSpec, plan: Plan) -> Iterator[SuiteTarget]:
-    """Starts a suite, and a Kafka for the topics of the application; stops both when it is left."""
+    """Starts a suite, and a Kafka for the application's topics; stops both when the context exits."""
     faults = spec.planned_faults
     with ExitStack() as opened:
         folder = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))

@@ -1,4 +1,4 @@
-"""Where a run takes place: what a target gives to it."""
+"""Where a run takes place: the interface of a suite on this machine, and of a release on a cluster."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bettong.lab.target.topics import RunTopics
 
 @dataclass(slots=True)
 class Collected:
-    """What a target noted while a run was measured. Whole when `collecting` is left.
+    """What a target records while a run is measured. Complete when `collecting` exits.
 
-    `positions`: how far the processor was, by Unix time. `changes`: partitions were assigned anew. `facts`: what it is,
-    beyond this machine.
+    `positions`: the processor's progress, by Unix time. `changes`: reassignments of partitions. `facts`: of the target,
+    in addition to those of this machine.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -32,33 +32,33 @@ class Collected:
 
     @property
     def lag(self) -> list[Sample]:
-        """Records not yet folded."""
+        """The lag in records, over time."""
         return lags(self.positions)
 
 
 class RunTarget(Protocol):
-    """All of an application, ready to be fed. `sender`, `receiver`: host:port. `topics`: None where it has none."""
+    """An application that runs, ready for a load. `sender`, `receiver`: host:port. `topics`: None if it has none."""
 
     @property
     def sender(self) -> str:
-        """Where clients send to."""
+        """The address for clients."""
 
     @property
     def receiver(self) -> str:
-        """Where subscribers read."""
+        """The address for subscribers."""
 
     @property
     def topics(self) -> RunTopics | None:
-        """Those that the application reads and writes by itself."""
+        """The topics that the application reads and writes by itself."""
 
     def await_folded(self, messages: int) -> None:
-        """Blocks until so many are folded. Raises LateError."""
+        """Blocks until so many messages are processed. Raises LateError."""
 
     def collecting(self, begin_s: float, *, positions_every_s: float) -> AbstractContextManager[Collected]:
-        """Inside, what is used, and how far the processor is, is noted. `begin_s`: Unix time."""
+        """Inside, records usage and the processor's progress. `begin_s`: Unix time."""
 
-    def disturb(self, begin_s: float) -> list[Injected]:
-        """Does the run's faults, and blocks until all are over."""
+    def inject_faults(self, begin_s: float) -> list[Injected]:
+        """Injects the run's faults, and blocks until all are over."""
 
-    def rest(self, seconds: float) -> None:
-        """Blocks for so long. Raises LocalError, or ClusterError, where a part of it is gone for good."""
+    def wait(self, seconds: float) -> None:
+        """Blocks for so long. Raises LocalError or ClusterError if a part of the target has failed for good."""

@@ -1,4 +1,4 @@
-"""The topics that an application reads and writes by itself: in a run they lie in a Kafka of the run's own."""
+"""The topics that an application reads and writes by itself: a run has its own Kafka for them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _BUFFER_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class RunTopics:
-    """Where they are: topics by the names of sources and sinks, each with so many partitions.
+    """Where the topics are: their names by those of sources and sinks, and how many partitions each has.
 
-    `connections`: the file by which the application finds them.
+    `connections`: the file in which the application finds the connections.
     """
 
     bootstrap: str
@@ -44,12 +44,12 @@ class RunTopics:
 
     @property
     def options(self) -> ClientOptions:
-        """For clients of the topics."""
+        """Options for clients of the topics."""
         return ClientOptions(_NAME, {"bootstrap_servers": self.bootstrap})
 
 
 def topics_of(plan: Plan) -> tuple[dict[str, KafkaTopic], dict[str, KafkaTopic]]:
-    """What its sources read, and what its sinks write, by their names."""
+    """The topics that sources read, and those that sinks write, by the names of sources and sinks."""
     return (
         {each.name: each.from_ for each in plan.sources if isinstance(each.from_, KafkaTopic)},
         {each.name: each.to for each in plan.sinks if isinstance(each.to, KafkaTopic)},
@@ -60,9 +60,9 @@ def topics_of(plan: Plan) -> tuple[dict[str, KafkaTopic], dict[str, KafkaTopic]]
 def run_topics(
     plan: Plan, partitions: int, folder: Path, *, connections: str | None
 ) -> Iterator[RunTopics | None]:
-    """Starts a broker with empty topics, stops it when it is left; None for an application without topics.
+    """Starts a broker with empty topics; stops it when the context exits. None for an application without topics.
 
-    `connections`: a file of others that the application has.
+    `connections`: the file of the application's other connections.
     """
     sources, sinks = topics_of(plan)
     if not sources and not sinks:
@@ -91,9 +91,9 @@ def run_topics(
 
 
 class TopicFeed(Closing):
-    """Appends a source's messages to its topic, a record each. For one thread.
+    """Writes a source's messages to its topic, a record each. For one thread.
 
-    Used in place of a `Sender`, which feeds the other sources.
+    Takes the role of a `Sender`, which feeds the other sources.
     """
 
     def __init__(self, topics: RunTopics, source: str) -> None:
@@ -105,7 +105,7 @@ class TopicFeed(Closing):
         )
 
     def send_columns(self, columns: Mapping[str, np.ndarray], *, sent_ns: int | None = None) -> None:  # noqa: ARG002
-        """See `Sender`. A record does not say when it was due: the load knows it by the result."""
+        """See `Sender`. A record does not say when it was due: the load finds that from the result."""
         given = columns.get(PARTITION)
         partitions = self._partitions if given is None else given.tolist()
         for value, partition in zip(columns[VALUE], partitions, strict=False):
@@ -118,9 +118,9 @@ class TopicFeed(Closing):
             raise self._writer.failure
 
     def close(self) -> None:
-        """Sends what is left. Never raises."""
+        """Sends what is buffered. Never raises."""
         self._writer.close()
 
 
 def _ignore(_: int | LogError) -> None:
-    """What is refused, `flush` says."""
+    """Does nothing: `flush` raises the writer's error."""

@@ -1,4 +1,4 @@
-"""Two versions of what is measured, in turns: another commit or checkout, and this tree.
+"""Two versions that are measured in turns: another commit or checkout, and this tree.
 
-`git` makes worktrees; `checkouts` says what runs in each version; `turns` runs it, and joins what each repeat left.
+`git` makes worktrees; `checkouts` finds what runs in each version; `turns` runs them, and joins the repeats of each.
 """

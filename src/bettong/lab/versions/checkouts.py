@@ -1,10 +1,10 @@
-"""Two versions of what is measured: this tree, and a commit or another checkout, with the Python that runs in each.
+"""The two versions of a measurement: this tree, and a commit or another checkout, each with the Python that it runs on.
 
     a commit ──> `git worktree add`, prepared; removed at the end ──┐
-    a folder, which somebody has checked out and prepared ──────────┴─> Checkout
+    a folder, checked out and prepared by the user ─────────────────┴─> Checkout
 
-A checkout with an environment of its own, `.venv`, runs on that. Any other runs on the Python of this process, whose
-paths into this tree (editable installs, PYTHONPATH) then lead into the checkout.
+A checkout with its own environment, `.venv`, runs on that. Any other runs on the Python of this process, whose paths
+into this tree (editable installs, PYTHONPATH) then lead into the checkout.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from bettong.lab.versions import git
 from bettong.local.processes import Command, Process
 
 _PATHS = "PYTHONPATH"
-_WAIT_S = 3600.0  # and again, until it ends
-# As much of Bettong as a run needs: that of a tree in which nothing was compiled, too, cannot be imported.
+_WAIT_S = 3600.0  # repeated until the command ends
+# Imports what a run needs of Bettong, which fails in a tree whose protos are not compiled.
 _START = "import bettong.lab.run; print(bettong.__file__)"
 _FILES_SHOWN = 3
 _OWN_ENVIRONMENT = (
@@ -36,9 +36,9 @@ _OWN_ENVIRONMENT = (
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A version. `name`: as it was asked for. `folder`: in it, what the working directory is in this tree.
+    """A version. `name`: as the user gave it. `folder`: what corresponds to the working directory in it.
 
-    `environment`: on top of ours.
+    `environment`: in addition to that of this process.
     """
 
     name: str
@@ -49,17 +49,17 @@ class Checkout:
 
     @property
     def commit(self) -> str | None:
-        """As results say it; None where there is no git."""
+        """The commit as results record it; None without git."""
         return git.described(self.folder)
 
     @property
     def facts(self) -> dict[str, str]:
-        """Its commit and when that was made, for results: an older lab does not write the latter. Empty without git."""
+        """The commit and its time, for results: an older lab does not record the time. Empty without git."""
         return git.commit_facts(self.folder)
 
     @property
     def content(self) -> str:
-        """Another one when what git knows of it was changed."""
+        """A text that changes when a tracked file does."""
         return git.content(self.folder)
 
     def __str__(self) -> str:
@@ -68,22 +68,22 @@ class Checkout:
         if changed:
             shown = ", ".join(changed[:_FILES_SHOWN])
             more = f" and {len(changed) - _FILES_SHOWN} more" if len(changed) > _FILES_SHOWN else ""
-            text += f", with what is not committed ({shown}{more})"
+            text += f", with uncommitted changes ({shown}{more})"
         return text + ("" if self.python == sys.executable else f", on {self.python}")
 
 
 def this_tree() -> Checkout:
-    """What the working directory lies in, as it is."""
+    """The tree of the working directory, as it is."""
     folder = Path.cwd().resolve()
     return Checkout("this tree", git.toplevel(folder) or folder, folder, sys.executable, {})
 
 
 @contextmanager
 def other(asked: str, here: Checkout, prepare: str | None) -> Iterator[Checkout]:
-    """The version of a commit, or in a folder. What was made for it is gone when it is left.
+    """The version of a commit, or in a folder. A worktree made for it is removed when the context exits.
 
-    `prepare`: a command that is run in the worktree of a commit. Raises LabError where there is no such version, or
-    Bettong does not start in it.
+    `prepare`: a command to run in the worktree of a commit. Raises LabError if there is no such version, or Bettong
+    does not start in it.
     """
     with ExitStack() as opened:
         scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
@@ -101,7 +101,8 @@ def other(asked: str, here: Checkout, prepare: str | None) -> Iterator[Checkout]
             raise LabError(f"{asked} is no commit, branch or tag of {here.root}, and no folder")
         folder = root / here.folder.relative_to(here.root)
         if not folder.is_dir():
-            raise LabError(f"{asked} has no folder {here.folder.relative_to(here.root)}, in which the run is")
+            missing = here.folder.relative_to(here.root)
+            raise LabError(f"{asked} has no folder {missing}, which is the working directory here")
         if prepare is not None:
             _prepare(asked, prepare, folder, scratch)
         python = _own_python(root, folder)
@@ -111,9 +112,9 @@ def other(asked: str, here: Checkout, prepare: str | None) -> Iterator[Checkout]
 
 
 def run_file(file: Path, checkout: Checkout, here: Checkout) -> Path:
-    """A run file, named from the working directory, in a checkout: one outside of this tree is everybody's.
+    """The file in a checkout that corresponds to a run file; a run file outside of this tree is used by both versions.
 
-    Raises LabError where it, its application or its load are missing, or where both versions would use one file.
+    Raises LabError if it, its application or its load is missing, or if both versions would use one file.
     """
     full = (here.folder / file).resolve()
     found = checkout.root / full.relative_to(here.root) if full.is_relative_to(here.root) else full
@@ -135,7 +136,7 @@ def run_file(file: Path, checkout: Checkout, here: Checkout) -> Path:
 
 
 def run_to_end(command: Command) -> Process:
-    """Runs it; blocks until it has ended, however long that takes. An interrupt ends it first, as SIGTERM does."""
+    """Runs a command and blocks until it ends, however long that takes. An interrupt ends it, as SIGTERM does."""
     process = Process(command)
     try:
         while process.wait(_WAIT_S) is None:
@@ -146,7 +147,7 @@ def run_to_end(command: Command) -> Process:
 
 
 def _own_python(root: Path, folder: Path) -> str:
-    """That of its environment. One which is but a link to ours is ours."""
+    """The Python of a checkout's environment; ours if it has none, or only a link to ours."""
     for each in (folder / ".venv", root / ".venv"):
         if (each / "bin" / "python").is_file() and each.resolve() != Path(sys.prefix).resolve():
             return str(each / "bin" / "python")
@@ -154,7 +155,7 @@ def _own_python(root: Path, folder: Path) -> str:
 
 
 def _environment(name: str, here: Path, there: Path, python: str) -> dict[str, str]:
-    """With paths of Python that lead into the checkout where ours lead into this tree."""
+    """PYTHONPATH, with the paths into this tree replaced by those into the checkout."""
     given = [each for each in os.environ.get(_PATHS, "").split(os.pathsep) if each]
     ours = sys.path if python == sys.executable else given
     moved = [there / each.relative_to(here) for each in map(_resolved, ours) if _is_of(each, here)]
@@ -171,26 +172,26 @@ def _resolved(path: str) -> Path:
 
 
 def _is_of(path: Path, root: Path) -> bool:
-    """Whether modules in a folder are a tree's own: not those of packages that are installed into it."""
+    """Whether modules in a folder belong to a tree, and not to packages that are installed into it."""
     installed = path.is_relative_to(Path(sys.prefix).resolve()) or "site-packages" in path.parts
     return path.is_dir() and path.is_relative_to(root) and not installed
 
 
 def _prepare(name: str, command: str, folder: Path, scratch: Path) -> None:
-    """`python` in the command is ours."""
+    """Runs the command in the worktree, with our Python first on the PATH."""
     paths = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     log = scratch / "prepare.log"
     ended = run_to_end(Command("prepare", tuple(shlex.split(command)), log, {"PATH": paths}, folder))
     if ended.ending is None or ended.ending.status:
-        said = " | ".join(ended.tail()) or "it wrote nothing"
-        raise LabError(f"{name}: `{command}` ended with {ended.ending}: {said}")
+        output = " | ".join(ended.tail()) or "it wrote nothing"
+        raise LabError(f"{name}: `{command}` ended with {ended.ending}: {output}")
 
 
 def _check_start(checkout: Checkout, here: Checkout, scratch: Path) -> None:
-    """Raises LabError unless Bettong starts, and that of the checkout where this tree has one of its own."""
-    asked = (checkout.python, "-c", _START)
+    """Raises LabError unless Bettong starts, and is the checkout's own if this tree has its own."""
+    call = (checkout.python, "-c", _START)
     log = scratch / "start.log"
-    ended = run_to_end(Command("start", asked, log, checkout.environment, checkout.folder))
+    ended = run_to_end(Command("start", call, log, checkout.environment, checkout.folder))
     last = "".join(ended.tail(1))
     if ended.ending is None or ended.ending.status:
         raise LabError(f"{checkout.name}: Bettong does not start there ({last}): {_OWN_ENVIRONMENT}")

@@ -1,4 +1,4 @@
-"""What git says of a folder, and worktrees: checkouts of other commits that go when they are no longer needed."""
+"""Asks git about a folder, and makes worktrees: temporary checkouts of other commits."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from bettong.errors import LabError
 from bettong.lab.results import COMMIT, COMMITTED
 
 _ASK_S_MAX = 60.0
-# Hooks of the user's are for a checkout that somebody works in.
+# The user's hooks are for checkouts that somebody works in.
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
 def toplevel(folder: Path) -> Path | None:
-    """The root of the working tree that the folder lies in; None where it lies in none."""
-    found = _said(folder, "rev-parse", "--show-toplevel")
+    """The root of the working tree that contains the folder; None if none does."""
+    found = _output(folder, "rev-parse", "--show-toplevel")
     return Path(found).resolve() if found else None
 
 
 def described(folder: Path) -> str | None:
-    """The commit that is checked out, and whether it was changed since; None where there is none."""
-    return _said(folder, "describe", "--always", "--dirty")
+    """The commit that is checked out, marked if files have changed since; None without git."""
+    return _output(folder, "describe", "--always", "--dirty")
 
 
 def commit_facts(folder: Path) -> dict[str, str]:
-    """The commit that is checked out and when it was made, as results have them; empty where there is none."""
-    commit, seconds = described(folder), _said(folder, "show", "--no-patch", "--format=%ct", "HEAD")
+    """The commit that is checked out and its time, as results record them; empty without git."""
+    commit, seconds = described(folder), _output(folder, "show", "--no-patch", "--format=%ct", "HEAD")
     if commit is None or seconds is None:
         return {}
     return {COMMIT: commit, COMMITTED: datetime.fromtimestamp(int(seconds), UTC).isoformat()}
 
 
 def commit_of(folder: Path, name: str) -> str | None:
-    """The commit of a branch, a tag or a part of its number; None where it names none."""
-    return _said(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    """The commit that a branch, a tag or an abbreviated hash names; None if there is none."""
+    return _output(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
 
 
 def changed_files(folder: Path) -> list[str]:
-    """What is not as it was committed, or not committed at all; from the root of the working tree."""
-    return [line[3:] for line in (_said(folder, "status", "--porcelain") or "").splitlines()]
+    """Changed and untracked files, relative to the root of the working tree."""
+    return [line[3:] for line in (_output(folder, "status", "--porcelain") or "").splitlines()]
 
 
 def content(folder: Path) -> str:
-    """Another one when what is committed was changed, or another commit is checked out; "" where there is no git."""
-    commit = _said(folder, "rev-parse", "HEAD")
-    return "" if commit is None else commit + (_said(folder, "diff", "--no-ext-diff", "HEAD") or "")
+    """A text that changes when a tracked file does, or another commit is checked out; "" without git."""
+    commit = _output(folder, "rev-parse", "HEAD")
+    return "" if commit is None else commit + (_output(folder, "diff", "--no-ext-diff", "HEAD") or "")
 
 
 @contextmanager
 def worktree(root: Path, commit: str, folder: Path) -> Iterator[None]:
-    """Checks the commit out into a folder that is not there yet; removes it, and what git knows of it, when it is left.
+    """Checks the commit out into a new folder; removes that, and git's record of it, when the context exits.
 
     Raises LabError when git refuses.
     """
     try:
         ended = _git(root, None, *_NO_HOOKS, "worktree", "add", "--detach", str(folder), commit)
         if ended.returncode:
-            raise LabError(f"no worktree of {commit} can be made: {ended.stderr.strip()}")
+            raise LabError(f"git cannot make a worktree of {commit}: {ended.stderr.strip()}")
         yield
     finally:
-        # Twice: it is locked while it is made.
+        # Twice: git locks the worktree while it makes it.
         _git(root, None, "worktree", "remove", "--force", "--force", str(folder))
 
 
-def _said(folder: Path, *words: str) -> str | None:
-    """What git answers, without the newline; None where it has no answer, or is not there."""
+def _output(folder: Path, *words: str) -> str | None:
+    """The output of git without the last newline; None if it fails or is not installed."""
     try:
         ended = _git(folder, _ASK_S_MAX, *words)
     except (OSError, subprocess.TimeoutExpired):
@@ -77,7 +77,7 @@ def _said(folder: Path, *words: str) -> str | None:
 
 
 def _git(folder: Path, seconds_max: float | None, *words: str) -> subprocess.CompletedProcess[str]:
-    """In a session of its own, so that a Ctrl-C in the terminal reaches only us."""
+    """Runs git in its own session, so that a Ctrl-C in the terminal reaches only us."""
     return subprocess.run(
         ("git", "-C", str(folder), *words),
         check=False,

@@ -1,8 +1,8 @@
-"""Two versions in turns, so that a machine that drifts slows both: each repeat is a `bettong lab run` of its version.
+"""Runs two versions in turns, so that a machine that drifts slows both. Each runs its own `bettong lab run`.
 
-    before, after, after, before, ...  ──> a folder a repeat ──> joined: a folder for each version
+    before, after, after, before, ...  ──> a folder for each repeat ──> joined: a folder for each version
 
-What runs, measures and writes a repeat is all the version's own. Only the folders are read here.
+The version's own code runs, measures and writes a repeat. Here only the folders are read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bettong.errors import LabError
-from bettong.lab.folder import RESULTS, joined
+from bettong.lab.folder import RESULTS, join_repeats
 from bettong.lab.versions.checkouts import Checkout, run_file, run_to_end
 from bettong.local.processes import Command
 
@@ -29,13 +29,13 @@ def in_turns(
     out: Path,
     say: Callable[[str], None],
 ) -> list[tuple[Path, Path]]:
-    """Runs each file so often in both versions; returns the folders of each file's results, `before` first.
+    """Runs each file `repeats` times in both versions; returns the folders of each file's results, `before` first.
 
-    `before` begins, then `after` does, and so on. Raises LabError where a repeat fails, or a version was changed
-    meanwhile. `scratch`: for the repeats' folders. `say`: gets what runs.
+    The versions begin in turn, `before` first. Raises LabError if a repeat fails, or a version is changed meanwhile.
+    `scratch`: for the repeats' folders. `say`: called with what runs now.
     """
     versions = (before, after)
-    asked = [[run_file(file, each, after) for each in versions] for file in files]
+    run_files = [[run_file(file, each, after) for each in versions] for file in files]
     contents = [each.content for each in versions]
     found: list[tuple[list[Path], list[Path]]] = [([], []) for _ in files]
     for repeat in range(repeats):
@@ -44,7 +44,7 @@ def in_turns(
                 version = versions[side]
                 say(f"{file}, repeat {repeat + 1} of {repeats}, {version.name}")
                 folder = scratch / f"{number}-{side}-{repeat}"
-                found[number][side].append(_repeat(version, asked[number][side], folder))
+                found[number][side].append(_repeat(version, run_files[number][side], folder))
                 if version.content != contents[side]:
                     raise LabError(
                         f"{version.name} was changed while it was measured: leave it alone until the end"
@@ -53,11 +53,11 @@ def in_turns(
 
 
 def _joined(repeats: Sequence[Path], version: Checkout, out: Path) -> Path:
-    return joined(repeats, out, version.commit or version.name, version.facts)
+    return join_repeats(repeats, out, version.commit or version.name, version.facts)
 
 
 def _repeat(version: Checkout, file: Path, folder: Path) -> Path:
-    """One, into a folder of its own. A missed objective is no failure: it leaves results all the same."""
+    """Runs one repeat into its own folder. A missed objective is no failure: it leaves results, too."""
     words = ("-m", "bettong", "lab", "run", str(file), "--repeats", "1", "--out", str(folder))
     ended = run_to_end(
         Command(
@@ -71,6 +71,6 @@ def _repeat(version: Checkout, file: Path, folder: Path) -> Path:
     )
     made = list(folder.glob(f"*/{RESULTS}"))
     if len(made) != 1:
-        said = " | ".join(ended.tail()).removeprefix("bettong: error: ")
-        raise LabError(f"{version.name}: `bettong lab run` ended with {ended.ending}: {said}")
+        output = " | ".join(ended.tail()).removeprefix("bettong: error: ")
+        raise LabError(f"{version.name}: `bettong lab run` ended with {ended.ending}: {output}")
     return made[0].parent
