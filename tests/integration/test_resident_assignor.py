@@ -257,6 +257,52 @@ def test_an_assignment_whose_writing_was_not_answered_is_not_taken_for_the_next_
     assert set(after.slots.values()) == {0, 1}
 
 
+def without_heartbeats_of_slot_0(assigned: Assigned) -> set[int]:
+    """The slots that partitions are assigned to, once the TTL of slot 0 has ended and slot 1 lives."""
+
+    def ended() -> bool:
+        assigned.send_heartbeats(1)
+        return assigned.members.read_members("run-1", range(2)).members == {1}
+
+    eventually(ended)
+    assigned.assignor.update_assignment(2)
+    return set(assigned.slots().values())
+
+
+def with_all_heartbeats(assigned: Assigned) -> set[int]:
+    assigned.send_heartbeats(0, 1)
+    assigned.assignor.update_assignment(2)
+    return set(assigned.slots().values())
+
+
+def test_after_a_slot_was_given_up_that_was_only_slow_slots_are_waited_for_longer(assigned: Assigned) -> None:
+    """Else a message that takes longer than the TTL moves its partition to and fro, and no slot gets beyond it."""
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assert without_heartbeats_of_slot_0(assigned) == {1}
+    assert with_all_heartbeats(assigned) == {0, 1}, "its own task is back"
+    assigned.now_s += 3.0
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assigned.now_s += 3.0
+    assert without_heartbeats_of_slot_0(assigned) == {0, 1}
+    assigned.now_s += 1.0
+    assert without_heartbeats_of_slot_0(assigned) == {1}
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assigned.now_s += 7.0
+    assert without_heartbeats_of_slot_0(assigned) == {0, 1}, "twice as long"
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assigned.now_s += 600.0
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assert without_heartbeats_of_slot_0(assigned) == {1}, "that was long ago"
+
+
+def test_a_slot_that_gets_another_task_was_not_slow(assigned: Assigned) -> None:
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assert without_heartbeats_of_slot_0(assigned) == {1}
+    assigned.tasks.pop(0)
+    assert with_all_heartbeats(assigned) == {0, 1}
+    assert without_heartbeats_of_slot_0(assigned) == {1}
+
+
 def test_a_redis_that_stands_still_for_longer_than_slots_live_moves_nothing(
     tmp_path: Path, unique_name: Callable[..., str]
 ) -> None:

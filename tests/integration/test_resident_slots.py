@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,7 +45,7 @@ class Running:
     def _run(self) -> None:
         begun, release = self._begun, self.release
 
-        def work(numbers: Iterator[int]) -> Iterator[int]:
+        def work(numbers: Iterable[int]) -> Iterable[int]:
             task = TaskContext.get()
             assert task is not None
             begun.write_text(str(task.taskAttemptId()))

@@ -14,7 +14,7 @@ from typing import Any
 import model
 from bettong.application.application import Application
 from bettong.application.plan import plan
-from bettong.edges.application_file import load
+from bettong.edges.application_file import load, load_anew
 from bettong.testing import END, AppSession, AtEachRecord
 from bettong.testing.running import ReadyApplication
 from tests.samples.nexmark_answers import Events, Row
@@ -36,7 +36,7 @@ def application_that_waits(query: int, out_of_order: timedelta) -> Application:
     """The same whose sources may be so much out of order."""
     before, model.OUT_OF_ORDER = model.OUT_OF_ORDER, out_of_order
     try:
-        return load.__wrapped__(str(FOLDER / f"q{query}.py"))
+        return load_anew(str(FOLDER / f"q{query}.py"))
     finally:
         model.OUT_OF_ORDER = before
 

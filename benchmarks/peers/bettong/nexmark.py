@@ -8,15 +8,15 @@ import model
 from benchmarks.peers.bettong.topics import CONNECTION, RESULTS
 from benchmarks.peers.nexmark import SITE
 from benchmarks.peers.nexmark.queries import QUERIES
-from bettong.edges.application_file import load
+from bettong.edges.application_file import load_anew
 
 
 def from_topics_to_topic(query: str) -> bettong.Application:
     """The application of a query."""
     model.TOPICS_OF = CONNECTION
     try:
-        # Not `load` itself, which keeps what it has given: others want the query as it is.
-        app = load.__wrapped__(str(SITE / f"{query}.py"))
+        # Not `load`, which keeps what it has given: others want the query as it is.
+        app = load_anew(str(SITE / f"{query}.py"))
     finally:
         model.TOPICS_OF = None
     for sink in app.sinks:

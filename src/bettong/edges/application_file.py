@@ -31,8 +31,14 @@ def load(reference: str) -> Application:
 
 
 @lru_cache(maxsize=16)
-def _load_once(path: Path, reference: str) -> Application:
-    """`path`: a relative reference names another file after the working directory has changed."""
+def _load_once(_: Path, reference: str) -> Application:
+    """The path is part of the key: a relative reference names another file after the working directory has changed."""
+    return load_anew(reference)
+
+
+def load_anew(reference: str) -> Application:
+    """As `load`, but runs the file each time."""
+    path = _file_of(reference)
     if reference.endswith(_EDITION):
         return Edition.read(Path(reference)).load()
     if not path.is_file():

@@ -14,6 +14,10 @@ GATHER_S = 2.0
 _SLOW_S = 0.5
 # After a check that took this long all slots may look silent. Spark is not asked about each: the next check decides.
 _STALL_S = 0.1
+# How long slots are waited for beyond their TTL after one was given up that was alive; doubled each time that happens.
+_PATIENCE_S_MIN, _PATIENCE_S_MAX = 4.0, 64.0
+# So long after the last time it is over.
+_PATIENT_S = 600.0
 # A partition moves within a heartbeat, an increment and a restore. One without a holder for this long is reported.
 _UNHELD_S = 3.0
 _NAMED_MAX = 3
@@ -50,6 +54,10 @@ class Assignor:
         self._members: frozenset[int] = frozenset()
         self._gathered_s: float | None = None
         self._grace_until_s = float("-inf")
+        # By slot: its last task, and when it was last seen alive; and the task that was given up when its TTL ended.
+        self._seen: dict[int, tuple[int, float]] = {}
+        self._given_up: dict[int, int] = {}
+        self._patience_s, self._patient_until_s = 0.0, float("-inf")
         self._unheld_since_s: dict[PartitionId, float] = {}
         self._waits_for = "no task has started yet"
 
@@ -77,7 +85,7 @@ class Assignor:
             # The slots still hold their partitions, and their next heartbeats report them.
             self._publish(self._assignment.slots)
         dismissed = self._dismiss_ended(seen.silent) if now_s - begun_s < _STALL_S else set()
-        members = seen.members
+        members = seen.members | self._await_slow(seen.tasks, now_s)
         if now_s < self._grace_until_s:
             members |= self._members
         members -= dismissed
@@ -88,6 +96,7 @@ class Assignor:
             wanted = assign_partitions(self._partitions, members, {**self._assignment.slots, **seen.holders})
             if wanted != self._assignment.slots:
                 self._publish(wanted)
+            self._given_up |= {slot: self._seen[slot][0] for slot in self._members - members - dismissed}
             self._members = members
             self._log.info("partitions are assigned", members=len(members), epoch=self._assignment.epoch)
         self._unheld_since_s = {
@@ -102,6 +111,26 @@ class Assignor:
             )
         else:
             self._waits_for = "no slot lives: no executor has room, or its tasks fail (see the log)"
+
+    def _await_slow(self, tasks: Mapping[int, int], now_s: float) -> set[int]:
+        """Members without a heartbeat for their TTL that are waited for, as tasks were slow before."""
+        for slot, incarnation in tasks.items():
+            self._seen[slot] = incarnation, now_s
+            if self._given_up.pop(slot, None) == incarnation:
+                before_s = self._patience_s if now_s < self._patient_until_s else 0.0
+                self._patience_s = min(max(2 * before_s, _PATIENCE_S_MIN), _PATIENCE_S_MAX)
+                self._patient_until_s = now_s + _PATIENT_S
+                self._log.warning(
+                    "a slot that was given up was only slow: slots are waited for longer from now on. A message that"
+                    " takes seconds in a call of C does that: see BETTONG_MESSAGE_MS_MAX",
+                    slot=slot,
+                    patience_s=self._patience_s,
+                )
+        if now_s >= self._patient_until_s:
+            return set()
+        return {
+            slot for slot in self._members - tasks.keys() if now_s - self._seen[slot][1] < self._patience_s
+        }
 
     def stop_slots(self) -> bool:
         """Asks all slots to drain and end; False if that could not be published. Never raises."""

@@ -136,13 +136,19 @@ class HeartbeatResponse:
 class MembershipView:
     """Membership as the driver sees it. `epoch`: of the assignment in Redis; None if it has none of this run.
 
-    `silent`: for how many ms silent slots' tasks have sent no heartbeat.
+    `tasks`: the incarnations of the tasks that live, by slot. `silent`: for how many ms silent ones have sent no
+    heartbeat.
     """
 
     epoch: int | None
-    members: frozenset[int]
+    tasks: Mapping[int, int]
     holders: Mapping[PartitionId, int]
     silent: Mapping[Task, int]
+
+    @property
+    def members(self) -> frozenset[int]:
+        """The slots whose tasks live."""
+        return frozenset(self.tasks)
 
 
 class RedisMembership:
@@ -201,7 +207,7 @@ class RedisMembership:
             held = {_partition_of(partition): holder.partition(b":") for partition, holder in holders.items()}
             return MembershipView(
                 int(epoch) if newest == run.encode() else None,
-                frozenset(lives),
+                {slot: int(incarnation) for slot, incarnation in lives.items()},
                 {
                     partition: int(slot)
                     for partition, (slot, _, incarnation) in held.items()
