@@ -83,7 +83,7 @@ class Sender:
         time_ns: Callable[[], int] = time.time_ns,
         new_name: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """Connects, and blocks until the sender has answered, at most twice `reconnect_s`, or 10 s.
+        """Connects, and blocks until the sender has answered, at most `reconnect_s` and as long again (10 s at least).
 
         `target` is host:port. `stream`: its name, unique among all clients of the source; by default a new one.
         `client`: name of the program that feeds it, the same for all its runs, at most 128 characters; by default each
