@@ -126,6 +126,7 @@ LENIENT = {
     "referenceAgeSeconds": 1_000_000,
     "snapshotAgeSeconds": 3600,
     "gapSeconds": 7200,
+    "skippedFrames": 1000,
     "differenceSeconds": 86400,
     "lateShare": 0.5,
     "deadLetters": 1000,
@@ -304,6 +305,13 @@ CASES = [
         "2m",
         "orders/1 has waited for a lost frame for 2m 0s",
         of("trial-bettong-processor", **ONE),
+    ),
+    Case(
+        "BettongResultsSkipped",
+        [("bettong_receiver_gap_frames_total", {})],
+        f"3+2x{STEPS}",
+        "11m",
+        "40 frames of results of the last 5 minutes were skipped, for one before them is missing",
     ),
     Case(
         "BettongAccountsDiffer",
