@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId, TopicPartition
+from bettong.listing import first_named
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
@@ -77,10 +78,9 @@ def truncated_logs(
 
 
 def _replaced_text(topics: Sequence[str], application: str) -> str:
-    more = f" and {len(topics) - _NAMED_MAX} more" if len(topics) > _NAMED_MAX else ""
     return (
-        f"topic {', '.join(topics[:_NAMED_MAX])}{more} was deleted and made again since states were saved, which are of"
-        " the records of the one before: restore it, or start under another application name. If it holds the same"
+        f"topic {first_named(topics, _NAMED_MAX)} was deleted and made again since states were saved, which are of the"
+        " records of the one before: restore it, or start under another application name. If it holds the same"
         f" records at the same offsets, delete the key bettong:{application}:logs in Redis"
     )
 

@@ -15,6 +15,7 @@ from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Refusal
+from bettong.listing import first_named
 from bettong.logs import Logger
 from bettong.traces import Report
 from bettong.v1 import subscribe_pb2 as pb
@@ -239,10 +240,9 @@ class SubscribeServicer:
         """Disconnects a subscriber with a status, which queues behind unread responses: so the wait is bounded."""
         sent = sorted(subscriber.sent.items())
         named = [f"partition {partition} offset {offset}" for partition, offset in sent]
-        more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
         text = (
             f"this subscriber of {sink!r} {subscriber.reason}; it was sent all before"
-            f" {', '.join(named[:_NAMED_MAX])}{more}; subscribe again from the last position received"
+            f" {first_named(named, _NAMED_MAX)}; subscribe again from the last position received"
         )
         self._log.warning("subscriber does not read", sink=sink, peer=context.peer(), reason=text)
         ending = asyncio.ensure_future(context.abort(grpc.StatusCode.ABORTED, text))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bettong.delivery import is_client
 from bettong.errors import LogError, NotAtRestError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, stream_of
+from bettong.listing import first_named
 from bettong.metrics import AGE_S, TTL_S
 from bettong.snapshots.partitioning import Partitioning
 from bettong.v1.snapshot_pb2 import Snapshot
@@ -187,13 +188,10 @@ def check_complete(
         waiting += unsettled(tables, acknowledged)
     waiting = [each for each in waiting if not _names_of(each.origin) & set(given_up)]
     if waiting:
-        named = ", ".join(
-            f"{each.origin} (frames {each.complete + 1} to {each.highest})"
-            for each in waiting[:_CLIENTS_NAMED_MAX]
-        )
-        more = f" and {len(waiting) - _CLIENTS_NAMED_MAX} more" if len(waiting) > _CLIENTS_NAMED_MAX else ""
+        clients = [f"{each.origin} (frames {each.complete + 1} to {each.highest})" for each in waiting]
+        named = first_named(clients, _CLIENTS_NAMED_MAX)
         raise NotAtRestError(
-            f"it is not known whether the last frames of {len(waiting)} clients have arrived completely: {named}{more}."
+            f"it is not known whether the last frames of {len(waiting)} clients have arrived completely: {named}."
             " Redis remembers that for 48 hours. Start the application, let each of them send a frame, its last one"
             " again or a new one, stop it, and try again. For a client that never returns, or whose frames were all"
             " acknowledged: --give-up SOURCE/STREAM, or SOURCE/* for all of a source; its frames up to there, sent"
@@ -217,6 +215,4 @@ def origins_of(heads: Mapping[str, Sequence[Snapshot]]) -> set[Origin]:
 
 
 def _named(names: Iterable[str]) -> str:
-    found = list(names)
-    more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
-    return ", ".join(found[:_NAMED_MAX]) + more
+    return first_named(list(names), _NAMED_MAX)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.errors import StoreError, StoreUnavailableError, SupersededError
 from bettong.identifiers import PartitionId
+from bettong.listing import first_named
 from bettong.logs import Logger
 from bettong_processor.resident.assignment import assign_partitions
 
@@ -180,5 +181,4 @@ def _unheld_text(partitions: Sequence[PartitionId]) -> str:
     """One line for people; "" for no partitions."""
     if not partitions:
         return ""
-    more = f" and {len(partitions) - _NAMED_MAX} more" if len(partitions) > _NAMED_MAX else ""
-    return f"no slot holds {', '.join(map(str, partitions[:_NAMED_MAX]))}{more}"
+    return f"no slot holds {first_named(partitions, _NAMED_MAX)}"

@@ -22,6 +22,7 @@ import bettong
 from bettong.config import toml_files
 from bettong.errors import LabError
 from bettong.lab.versions import git
+from bettong.listing import first_named
 from bettong.local.processes import Command, Process
 
 _PATHS = "PYTHONPATH"
@@ -66,9 +67,7 @@ class Checkout:
         changed = git.changed_files(self.folder)
         text = f"{self.name}, commit {self.commit or 'unknown'}"
         if changed:
-            shown = ", ".join(changed[:_FILES_SHOWN])
-            more = f" and {len(changed) - _FILES_SHOWN} more" if len(changed) > _FILES_SHOWN else ""
-            text += f", with uncommitted changes ({shown}{more})"
+            text += f", with uncommitted changes ({first_named(changed, _FILES_SHOWN)})"
         return text + ("" if self.python == sys.executable else f", on {self.python}")
 
 

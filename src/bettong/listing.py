@@ -1,0 +1,9 @@
+"""Lists of names for people."""
+
+from collections.abc import Sequence
+
+
+def first_named(names: Sequence[object], most: int) -> str:
+    """The first `most` names, and how many more there are: "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
