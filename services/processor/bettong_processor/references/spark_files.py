@@ -6,6 +6,8 @@ from typing import Any
 
 from pyspark.sql.classic.dataframe import DataFrame
 
+from bettong_processor.scala import elements
+
 _FILES = "HadoopFsRelation"
 # Other indexes list what a table's log or catalogue names: there, a table without a file is empty.
 _LISTED = "InMemoryFileIndex"
@@ -22,8 +24,8 @@ def paths_without_files(frame: DataFrame) -> list[str]:
 
 def _indexes(frame: DataFrame) -> Iterator[Any]:
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - Python has no other way to a plan
-    for each in (plan, *_elements(plan.subqueriesAll())):
-        for leaf in _elements(each.collectLeaves()):
+    for each in (plan, *elements(plan.subqueriesAll())):
+        for leaf in elements(each.collectLeaves()):
             if _name(leaf) != "LogicalRelation" or _name(leaf.relation()) != _FILES:
                 continue
             index = leaf.relation().location()
@@ -33,17 +35,12 @@ def _indexes(frame: DataFrame) -> Iterator[Any]:
 
 def _paths_without_files(index: Any) -> Iterator[str]:
     found: set[str] = set()
-    for status in _elements(index.allFiles()):
+    for status in elements(index.allFiles()):
         file = PurePosixPath(status.getPath().toString())
         found.update(map(str, (file, *file.parents)))
-    for path in _elements(index.rootPaths()):
+    for path in elements(index.rootPaths()):
         if str(PurePosixPath(path.toString())) not in found:
             yield path.toString()
-
-
-def _elements(sequence: Any) -> Iterator[Any]:
-    """Those of Scala's `Seq`."""
-    return (sequence.apply(position) for position in range(sequence.size()))
 
 
 def _name(of_java: Any) -> str:

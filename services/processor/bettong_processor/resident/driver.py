@@ -31,6 +31,7 @@ from bettong_processor.progress import Progress
 from bettong_processor.resident.assignor import Assignor
 from bettong_processor.resident.slots import LOOK_UP_MS, TaskExecutors, group_of, has_task, slots_of, usable
 from bettong_processor.resident.task import TTL_MS, SlotTask
+from bettong_processor.scala import scala_context
 
 # Between two checks of the members, and of how many slots Spark has.
 _CHECK_S = 0.05
@@ -212,7 +213,7 @@ class Resident:
     def _is_over(self) -> bool:
         """Whether Spark has stopped or Java has ended, so that no job can run any more."""
         try:
-            return bool(self._context._jsc.sc().isStopped())  # noqa: SLF001 - Python has no other way to ask
+            return bool(scala_context(self._context).isStopped())
         except (Py4JError, OSError):
             return True
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark import SparkContext
 
+from bettong_processor.scala import elements, scala_context
+
 # The newest of a slot's jobs may still wait for an executor, and the one before it may have just failed.
 _JOBS_MAX = 2
 # The newest attempts of a job. Lost machines do not count for `spark.task.maxFailures`, so there may be many.
@@ -24,8 +26,8 @@ def group_of(slot: int) -> str:
 
 def slots_of(context: SparkContext) -> int:
     """The sum of Spark's `maxTasks` over all live executors; N on `local[N]`."""
-    executors = _scala(context).statusStore().executorList(True)  # noqa: FBT003 - Java takes no keywords
-    return sum(executors.apply(number).maxTasks() for number in range(executors.size()))
+    executors = scala_context(context).statusStore().executorList(True)  # noqa: FBT003 - Java takes no keywords
+    return sum(each.maxTasks() for each in elements(executors))
 
 
 def usable(slots: int, *, kept_free: int) -> int:
@@ -35,8 +37,7 @@ def usable(slots: int, *, kept_free: int) -> int:
 
 def has_task(context: SparkContext, slot: int) -> bool:
     """Whether a task of the slot runs. Spark may not list a task for some ms after its launch."""
-    live = _live_executors(context)
-    return any(task.status() == "RUNNING" and task.executorId() in live for task in _tasks(context, slot))
+    return _has_task(context, slot, _live_executors(context))
 
 
 class TaskExecutors:
@@ -59,25 +60,27 @@ class TaskExecutors:
             if attempt not in executors:
                 return False
             self._found[slot] = attempt, executors[attempt]
-        if self._found[slot][1] not in _live_executors(self._context):
+        live = _live_executors(self._context)
+        if self._found[slot][1] not in live:
             return True
-        return silent_ms >= LOOK_UP_MS and not has_task(self._context, slot)
+        return silent_ms >= LOOK_UP_MS and not _has_task(self._context, slot, live)
+
+
+def _has_task(context: SparkContext, slot: int, live: set[str]) -> bool:
+    return any(task.status() == "RUNNING" and task.executorId() in live for task in _tasks(context, slot))
 
 
 def _live_executors(context: SparkContext) -> set[str]:
     """Those that are connected, of `local[N]` the driver."""
-    return set(_scala(context).taskScheduler().runningTasksByExecutors().keySet().mkString(" ").split())
+    return set(
+        scala_context(context).taskScheduler().runningTasksByExecutors().keySet().mkString(" ").split()
+    )
 
 
 def _tasks(context: SparkContext, slot: int) -> Iterator[Any]:
     """Java's `TaskData` of the slot's newest jobs. A job has one stage, which is never retried."""
-    tracker, scala = context.statusTracker(), _scala(context)
+    tracker, scala = context.statusTracker(), scala_context(context)
     for job in sorted(tracker.getJobIdsForGroup(group_of(slot)), reverse=True)[:_JOBS_MAX]:
         known = tracker.getJobInfo(job)
         for stage in known.stageIds if known is not None else ():
-            tasks = scala.statusStore().taskList(stage, 0, _ATTEMPTS_MAX)
-            yield from map(tasks.apply, range(tasks.size()))
-
-
-def _scala(context: SparkContext) -> Any:
-    return context._jsc.sc()  # noqa: SLF001 - Python has no other way to ask
+            yield from elements(scala.statusStore().taskList(stage, 0, _ATTEMPTS_MAX))
