@@ -1,8 +1,9 @@
 """The newest results in Redis: after a kill before or after each transaction, and after an outage."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -38,23 +39,12 @@ class Faulty(RedisSink):
         self.calls = 0
         self._error, self._at, self._behind = error, at, behind
 
-    def deliver(
-        self,
-        sink: str,
-        partition: int,
-        *,
-        messages: Sequence[bytes],
-        position: bytes,
-        before: bytes | None = None,
-        results_max: int,
-    ) -> bool:
+    def deliver(self, *args: Any, **words: Any) -> bool:
         self.calls += 1
         fails = self.calls - 1 == self._at
         if fails and not self._behind:
             raise self._error
-        done = super().deliver(
-            sink, partition, messages=messages, position=position, before=before, results_max=results_max
-        )
+        done = super().deliver(*args, **words)
         if fails:
             raise self._error
         return done
