@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from bettong_processor.daemon.prepared import ADDRESS, Prepared, handed_over, take_over
+from tests.waiting import eventually
 
 WAIT_S_MAX = 60.0
 
@@ -48,8 +49,13 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def prepared_process() -> psutil.Process:
-    (found,) = (each for each in psutil.Process().children() if "--prepared" in each.cmdline())
-    return found
+    """The kernel shows a process's arguments only some time after `Popen` has returned (proc(5))."""
+
+    def found() -> list[psutil.Process]:
+        return [each for each in psutil.Process().children() if "--prepared" in each.cmdline()]
+
+    (process,) = eventually(found, what="a prepared process")
+    return process
 
 
 def test_the_first_daemon_is_the_prepared_process_and_the_next_one_itself() -> None:
