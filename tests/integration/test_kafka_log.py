@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import Producer
@@ -18,6 +19,7 @@ from tests.integration.log_parts import (
     Outcome,
     append_all,
     batches,
+    created,
     lose_last_batch,
     read_all,
     reader,
@@ -242,6 +244,48 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
     assert outcomes[0] == 0
     assert [type(outcome) for outcome in outcomes[1:]] == [LogError, LogError]
     assert admin.ends([topic])[TopicPartition(topic, 0)] == 1
+
+
+def append_refused(log: LogWriter, topic: str, outcomes: list[Outcome], *, others: int) -> int:
+    """A value that the broker refuses, and behind it others into another partition; how many were appended."""
+    log.append(TopicPartition(topic, 0), bytes(4 * FRAME_BYTES_MAX), outcomes.append)
+    appended = 1
+    with suppress(LogError):  # the broker answered first
+        for _ in range(others):
+            log.append(TopicPartition(topic, 1), bytes(1000), outcomes.append)
+            appended += 1
+    return appended
+
+
+def test_the_writer_has_failed_by_what_the_broker_refused_and_not_by_what_was_dropped_then(
+    kafka: KafkaBroker, admin: LogAdmin, unique_name: Name
+) -> None:
+    """Values that wait for other partitions are dropped; in half of the rounds librdkafka answers these first."""
+    for _ in range(ROUNDS):
+        topic = created(admin, unique_name())
+        outcomes: list[Outcome] = []
+        with writer(kafka, frame_bytes_max=4 * FRAME_BYTES_MAX) as log:
+            appended = append_refused(log, topic, outcomes, others=400)
+            eventually(lambda: len(outcomes) == appended)  # noqa: B023 - at once
+            assert "max.message.bytes" in str(log.failure)
+        assert all("max.message.bytes" in str(each) for each in outcomes if isinstance(each, LogError))
+
+
+def test_a_writer_that_is_closed_while_it_fails_names_the_cause(
+    kafka: KafkaBroker, admin: LogAdmin, unique_name: Name
+) -> None:
+    for _ in range(ROUNDS):
+        topic = created(admin, unique_name())
+        outcomes: list[Outcome] = []
+        log = writer(kafka, frame_bytes_max=4 * FRAME_BYTES_MAX)
+        appended = append_refused(log, topic, outcomes, others=20)
+        log.close()
+        assert len(outcomes) == appended
+        refused = [str(each) for each in outcomes if isinstance(each, LogError)]
+        assert refused
+        assert all("max.message.bytes" in each for each in refused)
+        with pytest.raises(LogError, match=r"cannot be used any more: .*max\.message\.bytes"):
+            log.append(TopicPartition(topic, 1), b"", outcomes.append)
 
 
 def test_a_broker_that_lost_the_end_of_its_log_fails_the_writer(

@@ -1,12 +1,15 @@
 """Reading a real log: from any offset, added and removed partitions, deleted records, an unavailable broker."""
 
+import time
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from bettong.edges.kafka_log import LogReader
+from bettong.edges.kafka_log import LogReader, Record, librdkafka
 from bettong.edges.kafka_log import reader as reading
-from bettong.errors import LogError, LogTruncatedError
+from bettong.errors import LogError, LogTruncatedError, SettingsError
 from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
@@ -55,6 +58,69 @@ def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBrok
         with pytest.raises(LogError, match="partitions, expected 2 too"):
             log.add(TopicPartition(topic, 2), 0)
         assert log.positions() == {(topic, 0): 5, (topic, 1): 5}
+
+
+@pytest.fixture
+def reconnected_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When readers made new connections. The broker holds fetches for 4 s, if it has nothing."""
+    monkeypatch.setattr(reading, "_FETCH_WAIT_MS_MAX", 4_000)
+    found: list[float] = []
+
+    def client(*options: Any) -> Any:
+        found.append(time.monotonic())
+        return librdkafka.client(*options)
+
+    monkeypatch.setattr(reading, "client", client)
+    return found
+
+
+@pytest.mark.usefixtures("reconnected_s")
+def test_an_added_partition_does_not_wait_for_a_fetch_that_the_broker_holds(
+    kafka: KafkaBroker, topic: str
+) -> None:
+    quiet, added = TopicPartition(topic, 1), TopicPartition(topic, 0)
+    append_all(kafka, topic, 0, [b"0", b"1"])
+    with reader(kafka, {quiet: 0}) as log:
+        assert log.poll(200, 1) == []
+        for _ in range(3):
+            log.add(added, 0)
+            begun_s = time.monotonic()
+            assert [record.offset for record in read_all(log, 2)] == [0, 1]
+            assert time.monotonic() - begun_s < 3
+            log.remove(added)
+        append_all(kafka, topic, 1, [b"late"])
+        assert [record.value for record in read_all(log, 1)] == [b"late"]
+
+
+def test_many_added_partitions_share_new_connections(
+    kafka: KafkaBroker, topic: str, reconnected_s: list[float]
+) -> None:
+    quiet, added = TopicPartition(topic, 1), TopicPartition(topic, 0)
+    with reader(kafka, {quiet: 0}) as log:
+        assert log.poll(200, 1) == []
+        for _ in range(30):
+            log.add(added, 0)
+            assert log.poll(30, 1) == []
+            assert log.poll(30, 1) == []
+            log.remove(added)
+    assert len(reconnected_s) > 1
+    assert min(later - earlier for earlier, later in pairwise(reconnected_s)) > 0.05
+
+
+def test_where_no_new_connection_can_be_made_an_added_partition_waits(
+    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the file with the password is replaced."""
+
+    def client(*_: Any) -> Any:
+        raise SettingsError("the password's file is not there")
+
+    monkeypatch.setattr(reading, "client", client)
+    append_all(kafka, topic, 0, [b"0"])
+    with reader(kafka, {(topic, 1): 0}) as log:
+        assert log.poll(200, 1) == []
+        log.add(TopicPartition(topic, 0), 0)
+        assert [record.value for record in read_all(log, 1)] == [b"0"]
 
 
 def test_what_was_fetched_and_not_polled_is_counted(kafka: KafkaBroker, topic: str) -> None:
@@ -128,6 +194,35 @@ def test_a_truncated_partition_stays_one_until_it_is_removed_or_sought(
             eventually(poll_and_move_another)
         log.seek(TopicPartition(topic, 0), 2)
         assert [record.offset for record in read_all(log, 1)] == [2]
+
+
+def test_a_fetch_of_before_a_seek_that_fails_after_it_is_no_truncation(
+    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_all(kafka, topic, 0, [b"a", b"b", b"c"])
+    delete_below(kafka, topic, 0, 2)
+    polled, events = librdkafka.polled, list[Any]()
+    with reader(kafka, {(topic, 0): 1}) as log:
+
+        def keep_events(*arguments: Any) -> list[Any]:
+            found = polled(*arguments)
+            events.extend(each for each in found if each.error())
+            return found
+
+        monkeypatch.setattr(reading, "polled", keep_events)
+        with pytest.raises(LogTruncatedError):
+            eventually(lambda: log.poll(200, 10))
+        log.seek(TopicPartition(topic, 0), 2)
+        monkeypatch.setattr(reading, "polled", lambda *_: events)
+        assert log.poll(200, 10) == []
+        monkeypatch.setattr(reading, "polled", polled)
+        found, until_s = list[Record](), time.monotonic() + 0.5
+        while time.monotonic() < until_s or not found:
+            found += log.poll(100, 10)
+        assert [record.offset for record in found] == [2]
+        monkeypatch.setattr(reading, "polled", lambda *_: events)
+        log.remove(TopicPartition(topic, 0))
+        assert log.poll(200, 10) == []
 
 
 def test_records_that_vanish_under_a_reader_are_an_error(kafka: KafkaBroker, topic: str) -> None:

@@ -177,10 +177,10 @@ def refused_in(frame: Frame) -> list[Refused]:
 async def taken(feed: Feed, frame: IngestFrame) -> None:
     """Feeds a frame; returns when it was read and given to the log. Raises what it was refused for."""
     await feed.take(frame, None)
-    await feed.all_read()
+    await feed.all_appended()
 
 
 async def request_taken(feed: Feed, data: bytes, lease: Lease) -> None:
     """The same of a frame as a client sends it."""
     await feed.take_request(data, lease)
-    await feed.all_read()
+    await feed.all_appended()

@@ -93,7 +93,7 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
         listening = asyncio.create_task(listen())
         await feed._take(read, 0, None)
         with pytest.raises(Refusal) as caught:
-            await feed.all_read()
+            await feed.all_appended()
         assert caught.value.code is Code.INVALID_ARGUMENT
         listening.cancel()
         feed.close()

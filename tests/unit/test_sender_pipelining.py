@@ -48,7 +48,7 @@ def test_a_session_hands_over_as_many_frames_as_it_has_credits_while_the_first_i
             with pytest.raises(Refusal, match="without a credit"):
                 await feed.take_request(request(LIMITS.credits + 1, b"x"), CERTAIN)
             gate.open.set()
-            await feed.all_read()
+            await feed.all_appended()
             return sequences(log.values)
 
     assert asyncio.run(conversation()) == list(range(1, LIMITS.credits + 1))
@@ -73,7 +73,7 @@ def test_a_session_with_large_frames_hands_over_one_behind_the_other(
             assert intake.splitters["orders"].frames_waiting == 1
             gate.open.set()
             await third
-            await feed.all_read()
+            await feed.all_appended()
             return sequences(log.values)
 
     assert asyncio.run(asyncio.wait_for(conversation(), 60)) == [1, 2, 3]
@@ -100,7 +100,7 @@ def test_frames_behind_a_refused_one_are_neither_read_nor_appended_and_those_bef
         with pytest.raises(Refusal, match="sequences grow"):
             await feed.take_request(request(8, b"later"), CERTAIN)
         with pytest.raises(Refusal, match="sequences grow"):
-            await feed.all_read()
+            await feed.all_appended()
         assert intake.splitters["orders"].waiting.bytes == intake.buffer.bytes == 0
         intake.close()
         return acknowledged, caught.value
@@ -146,7 +146,7 @@ def test_frames_behind_one_that_the_log_did_not_take_are_not_appended() -> None:
             await feed.take_request(request(sequence, b"x"), CERTAIN)
         gate.open.set()
         with pytest.raises(Refusal) as caught:
-            await feed.all_read()
+            await feed.all_appended()
         log.takes = 100
         await asyncio.to_thread(eventually, lambda: intake.splitters["orders"].frames_waiting == 0)
         intake.close()
@@ -173,7 +173,7 @@ def test_a_sender_that_stops_reads_nothing_more_of_what_waits() -> None:
         await feed.take_request(request(2, b"dropped"), CERTAIN)
         closing = asyncio.create_task(asyncio.to_thread(intake.close))
         with pytest.raises(Refusal, match="the sender stops"):
-            await feed.all_read()
+            await feed.all_appended()
         gate.open.set()
         await closing
 

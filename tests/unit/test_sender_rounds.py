@@ -82,7 +82,7 @@ class Rounds:
         if len(self.rounds) == ROUNDS:
             self.stopping.set()
 
-    async def all_read(self) -> None:
+    async def all_appended(self) -> None:
         """All that was sent has arrived."""
 
 

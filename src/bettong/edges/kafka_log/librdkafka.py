@@ -66,24 +66,31 @@ def connect(
         if callable(on_error):
             on_error(error)
 
-    try:
-        client = kind(_options(connection) | options | {"error_cb": note_refusal}, logger=SILENT)
-    except KafkaException as error:
-        raise settings_error(error.args[0].str(), connection) from None
+    connecting = client(kind, connection, options | {"error_cb": note_refusal})
     deadline_s = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
     try:
         while True:
             try:
-                return client, topics_at(client, connection.bootstrap, wait_ms=_ATTEMPT_MS)
+                return connecting, topics_at(connecting, connection.bootstrap, wait_ms=_ATTEMPT_MS)
             except LogUnavailableError:
-                client.poll(0)  # calls back with errors
+                connecting.poll(0)  # calls back with errors
                 if refusals:
                     raise refusals[0] from None
                 if time.monotonic() > deadline_s:
                     raise
     except BaseException:
-        client.close()
+        connecting.close()
         raise
+
+
+def client(
+    kind: type[Producer] | type[Consumer], connection: KafkaConnection, options: dict[str, object]
+) -> Any:
+    """A client that connects when it is used. Raises SettingsError or LogError for files that do not fit."""
+    try:
+        return kind(_options(connection) | options, logger=SILENT)
+    except KafkaException as error:
+        raise settings_error(error.args[0].str(), connection) from None
 
 
 def _options(connection: KafkaConnection) -> dict[str, object]:

@@ -9,10 +9,12 @@ from confluent_kafka import TopicPartition as Position
 
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
+from bettong.edges.kafka_log.added_partitions import WAIT_MS, AddedPartitions
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.fetched_ahead import FetchedAhead
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
+    client,
     connect,
     is_out_of_range,
     map_librdkafka_error,
@@ -21,12 +23,13 @@ from bettong.edges.kafka_log.librdkafka import (
 )
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
-from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError, SettingsError
 from bettong.identifiers import TopicPartition
 
 # Partitions share a fetch: a single one may fill it, and each gets at least this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
 
+# How long the broker holds a fetch for which it has no records.
 _FETCH_WAIT_MS_MAX = 500
 
 # A lost connection is reported when it is not back after this long, and then at intervals.
@@ -55,56 +58,54 @@ class LogReader(Closing):
         *,
         frame_bytes_max: int,
         fetch_bytes_max: int = 16 * 1024 * 1024,
-        fetch_wait_ms: int = _FETCH_WAIT_MS_MAX,
         counts_ahead: bool = False,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         """Connects. `starts`: the first offset to read of each (topic, partition); more may be added later.
 
-        `fetch_wait_ms`: how long the broker holds a fetch for which it has no records. An added partition waits
-        until the current fetch ends. `counts_ahead`: see `read_ahead`.
+        `counts_ahead`: see `read_ahead`. `on_wait` gets a line for people when the broker cannot be reached, and
+        then every few seconds.
 
-        `on_wait` gets a line for people when the broker cannot be reached, and then every few seconds. Raises
-        LogUnavailableError when no broker answers within 10 s, LogError for a topic or partition that does not
-        exist.
+        Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic or partition that does
+        not exist.
         """
         connection = KafkaConnection.of(where)
-        self._bootstrap = connection.bootstrap
+        self._connection, self._bootstrap = connection, connection.bootstrap
         self._on_wait = on_wait
         self._next: dict[TopicPartition, int] = {}
         self._fetched_ahead = FetchedAhead()
         self._out_of_range: dict[TopicPartition, KafkaError] = {}
         self._out_of_range_due_s, self._is_suspect = 0.0, False
+        # A fetch from before a seek can fail after it: librdkafka then stops at the new offset too.
+        self._stopped: set[TopicPartition] = set()
         self._reached_s = self._reported_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
-        self._consumer, self._partitions = connect(
-            Consumer,
-            connection,
-            {
-                **ALONE,
-                "client.id": "bettong-reader",
-                "group.id": "bettong-reader",  # required, but not joined
-                # An aborted transaction leaves missing records, which are an error here.
-                "isolation.level": "read_uncommitted",
-                "check.crcs": True,
-                # A larger batch is still delivered, alone (KIP-74): one with refused messages may be larger.
-                "fetch.max.bytes": max(fetch_bytes_max, frame_bytes_max),
-                "max.partition.fetch.bytes": partition_bytes,
-                "receive.message.max.bytes": fetch_bytes_max
-                + partition_bytes
-                + batch_bytes_max(frame_bytes_max)
-                + 512,
-                "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
-                "fetch.wait.max.ms": fetch_wait_ms,
-                "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
-                "error_cb": self._note_lost_connection,
-                **(self._fetched_ahead.options if counts_ahead else {}),
-            },
-        )
+        self._options = {
+            **ALONE,
+            "client.id": "bettong-reader",
+            "group.id": "bettong-reader",  # required, but not joined
+            # An aborted transaction leaves missing records, which are an error here.
+            "isolation.level": "read_uncommitted",
+            "check.crcs": True,
+            # A larger batch is still delivered, alone (KIP-74): one with refused messages may be larger.
+            "fetch.max.bytes": max(fetch_bytes_max, frame_bytes_max),
+            "max.partition.fetch.bytes": partition_bytes,
+            "receive.message.max.bytes": fetch_bytes_max
+            + partition_bytes
+            + batch_bytes_max(frame_bytes_max)
+            + 512,
+            "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
+            "fetch.wait.max.ms": _FETCH_WAIT_MS_MAX,
+            "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
+            "error_cb": self._note_lost_connection,
+            **(self._fetched_ahead.options if counts_ahead else {}),
+        }
+        self._added = AddedPartitions()
+        self._consumer, self._partitions = connect(Consumer, connection, self._options)
         try:
             self._check_exist(set(starts))
             self._next = dict(starts)
-            self._consumer.assign([Position(*partition, offset) for partition, offset in starts.items()])
+            self._assign()
         except BaseException:
             self.close()
             raise
@@ -112,12 +113,16 @@ class LogReader(Closing):
     def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
         """The next records, in order within each partition; [] when none arrived within `timeout_ms`.
 
+        Returns [] earlier while an added partition waits for the broker.
+
         While the broker cannot be reached it returns [], and resumes by itself when the broker is back.
         Raises LogTruncatedError when a partition's next record is no longer in the log, or the log ends before it
         (the log was lost); LogError for damaged records.
         """
         if self._out_of_range and time.monotonic() >= self._out_of_range_due_s:
             raise self._truncated_error()
+        if self._added:
+            timeout_ms = min(timeout_ms, WAIT_MS)
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
@@ -126,7 +131,7 @@ class LogReader(Closing):
         for each in found:
             key = topic, partition = TopicPartition(each.topic(), each.partition())
             if (event := each.error()) is not None:
-                self._handle_event(key, event)
+                self._handle_event(key, each.offset(), event)
                 continue
             if (expected := self._next.get(key)) is None:
                 continue  # removed since it was fetched
@@ -137,7 +142,11 @@ class LogReader(Closing):
                 )
             records.append(Record(topic, partition, expected, each.value() or b"", *_headers_of(each)))
             self._next[key] = expected + 1
+        while self._stopped:
+            self.seek(stopped := self._stopped.pop(), self._next[stopped])
         self._check_connection(has_records=bool(records))
+        if self._added:
+            self._hasten_added(records)
         return records
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -153,16 +162,22 @@ class LogReader(Closing):
             self._partitions_of(topic)
 
     def add(self, partition: TopicPartition, offset: int) -> None:
-        """Adds a partition, from `offset`, without interrupting others. Raises LogError when it does not exist."""
+        """Adds a partition, from `offset`. Raises LogError when it does not exist.
+
+        Interrupts no others that have records: where none arrives, polls fetch the partition over a new connection.
+        """
         self._check_exist({partition})
         self._next[partition] = offset
         self._consumer.incremental_assign([Position(*partition, offset)])
+        self._added.add(partition, self.lag(partition), time.monotonic())
 
     def remove(self, partition: TopicPartition) -> None:
         """Stops reading a partition and drops what was read ahead of it, without interrupting others."""
         del self._next[partition]
         self._consumer.incremental_unassign([Position(*partition)])
+        self._added.discard(partition)
         self._out_of_range.pop(partition, None)
+        self._stopped.discard(partition)
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Records from the next offset to the log's end, by the broker's last answer; None before the first one."""
@@ -189,16 +204,41 @@ class LogReader(Closing):
         """Closes the connection. Never raises."""
         self._consumer.close()
 
-    def _handle_event(self, partition: TopicPartition, error: KafkaError) -> None:
-        if is_out_of_range(error):
-            if partition in self._next:
-                if not self._out_of_range:
-                    self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
-                self._out_of_range[partition] = error  # reported once: kept until the partition is removed
-        elif error.code() in _DAMAGED:
+    def _assign(self) -> None:
+        self._consumer.assign([Position(*partition, offset) for partition, offset in self._next.items()])
+
+    def _hasten_added(self, records: Sequence[Record]) -> None:
+        """Fetches added partitions over a new connection if the broker holds a fetch without them."""
+        now_s = time.monotonic()
+        self._added.note_poll(
+            (TopicPartition(each.topic, each.partition) for each in records), self.lag, now_s
+        )
+        if self._added.needs_connection(now_s) and not self._is_suspect:
+            self._reconnect(now_s)
+
+    def _reconnect(self, now_s: float) -> None:
+        try:
+            fresh = client(Consumer, self._connection, self._options)
+        except (SettingsError, LogError):
+            self._added.clear()  # the password's or a certificate's file is being replaced: this connection is good
+            return
+        self._consumer.close()
+        self._consumer = fresh
+        self._assign()
+        self._added.note_connection(now_s)
+
+    def _handle_event(self, partition: TopicPartition, offset: int | None, error: KafkaError) -> None:
+        """Handles an error that librdkafka reports of a fetch at `offset`."""
+        if error.code() in _DAMAGED:
             raise map_librdkafka_error(error, f"reading {self._names()}", self._bootstrap)
-        else:
+        if not is_out_of_range(error):
             self._note_lost_connection(error)
+        elif partition in self._next and offset in (None, self._next[partition]):
+            if not self._out_of_range:
+                self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
+            self._out_of_range[partition] = error  # reported once: kept until the partition is removed
+        elif partition in self._next:
+            self._stopped.add(partition)
 
     def _note_lost_connection(self, _error: KafkaError) -> None:
         """Notes a lost connection. librdkafka never reports that one is back."""

@@ -72,7 +72,13 @@ class LogWriter(Closing):
         # When each unanswered value was appended, oldest first.
         self._appended_s: dict[int, float] = {}
         self._failure: LogError | None = None
+        # librdkafka's fatal error. The answer that caused it follows, maybe after all others, and names the partition.
+        self._fatal: KafkaError | None = None
+        # Answers to values that librdkafka dropped because of an error whose own answer has not arrived yet.
+        self._unexplained: list[Callable[[], None]] = []
         self._closed = False
+        # Whether `close` drops the values that are not answered in time.
+        self._drops = False
         self._ended = False
         batch_bytes = batch_bytes_max(frame_bytes_max)
         self._producer, self._partitions = connect(
@@ -171,6 +177,8 @@ class LogWriter(Closing):
             self._closed = True
             self._changed.notify_all()
         if not self._drained(timeout_s):
+            self._drops = True
+            self._fail_if_fatal()
             self._purge()
             self._drained(_STOP_WAIT_S)
         self._ended = True
@@ -210,17 +218,24 @@ class LogWriter(Closing):
                 f" {self._delivery_timeout_ms} ms; is Kafka at {self._bootstrap} running and reachable?"
             )
 
+    def _fail_if_fatal(self) -> None:
+        """Fails the writer by librdkafka's fatal error, if there is one and nothing has failed it yet."""
+        if self._fatal is not None:
+            self._fail(map_librdkafka_error(self._fatal, "appending", self._bootstrap))
+
     # The methods below run on the writer's own thread.
 
     def _serve(self) -> None:
-        fatal: KafkaError | None = None
         while not self._ended:
             try:
-                self._producer.poll(_POLL_S)
-                if fatal is not None and not self._closed:
-                    self._fail(map_librdkafka_error(fatal, "appending", self._bootstrap))
+                answered = self._producer.poll(_POLL_S)
+                if not answered:
+                    self._fail_if_fatal()
+                if self._failure is not None or self._drops:
+                    self._answer_unexplained()
             except KafkaException as error:
-                fatal = error.args[0]  # the answer that caused it follows, and names the partition
+                if not self._drops:  # else what `close` dropped has caused it
+                    self._fatal = error.args[0]
             with self._changed:
                 oldest_s = next(iter(self._appended_s.values()), None)
             if oldest_s is not None and self._failure is not None:
@@ -232,11 +247,18 @@ class LogWriter(Closing):
                         " is it running and reachable?"
                     )
                 )
+        # For whoever uses the writer after it was closed.
+        self._fail_if_fatal()
 
     def _on_delivery(
         self, doing: str, number: int, size: int, on_done: Done, error: KafkaError | None, message: Any
     ) -> None:
         """The producer's delivery callback, called once for each value."""
+        is_purged = error is not None and error.code() in _PURGED
+        if is_purged and self._failure is None and not self._drops:
+            again = partial(self._on_delivery, doing, number, size, on_done, error, message)
+            self._unexplained.append(again)
+            return
         try:
             if error is None:
                 on_done(message.offset())
@@ -248,10 +270,15 @@ class LogWriter(Closing):
                 self._buffered -= size
                 self._changed.notify_all()
 
+    def _answer_unexplained(self) -> None:
+        answers, self._unexplained = self._unexplained, []
+        for answer in answers:
+            answer()
+
     def _fault(self, error: KafkaError, doing: str) -> LogError:
         """Maps an error. The first one stops the writer; later ones refer to it."""
         if self._failure is None:
-            if self._closed and error.code() in _PURGED:
+            if error.code() in _PURGED:  # by `close`: others wait for their cause
                 return LogError(f"{doing}: the writer was closed before Kafka answered")
             first = map_librdkafka_error(error, doing, self._bootstrap)
             self._fail(first)
