@@ -52,9 +52,12 @@ def _good() -> bytes:
 
 
 def read_snapshot(data: bytes) -> None:
-    """The bytes of an increment, as they are, and behind a checksum that is right, with the states of a good one."""
+    """The bytes of an increment as they are, and behind a right checksum: as a large one, or with good states."""
     with contextlib.suppress(SnapshotError):
         codec.decode(data, application="fuzzed", partition=PartitionId(stage().stage.name, 0))
+    large = codec.sealed(codec.LARGE_MAGIC, [data[8:]])
+    with contextlib.suppress(SnapshotError):
+        codec.decode(large, application="fuzzed", partition=PartitionId(stage().stage.name, 0))
     try:
         changed = Snapshot.FromString(data[8:])
     except DecodeError:
@@ -129,6 +132,7 @@ def _snapshots() -> Iterator[bytes]:
     yield worker.increment()[1]
     worker.fold(1, tick(CLOCK_NS_MAX))
     yield worker.increment()[1]
+    yield codec.encode_large(Snapshot.FromString(_good()[8:]))
 
 
 def _positions() -> Iterator[bytes]:

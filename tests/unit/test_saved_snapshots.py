@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bettong.cli.status_texts import stuck
 from bettong.cli.top.lines import PartitionLine
 from bettong.identifiers import PartitionId
 from bettong.inspection.changes import changes_between
@@ -81,6 +82,10 @@ def test_a_store_that_takes_no_snapshots_needs_a_person_and_is_a_change_as_is_it
     (need,) = some
     assert need.level is Level.NOTICE
     assert need.what == "1 of 2 partitions is not saved: the bucket does not answer"
+    assert stuck(well.found.partitions) == []
+    assert stuck(broken.found.partitions) == [
+        "[yellow]1 partition is not saved[/yellow]: the bucket does not answer"
+    ]
     (begun,) = changes_between(well.found, broken.found, 1.0)
     assert (begun.what, begun.text) == ("snapshots", "not saved: s/0: the bucket does not answer")
     (ended,) = changes_between(broken.found, well.found, 2.0)

@@ -2,15 +2,21 @@
 
 from contextlib import suppress
 
+from fsspec.exceptions import FSTimeoutError
+
 from bettong.edges.object_store.faults import is_missing_object
 from bettong.edges.object_store.store import Files, ObjectStore
 
 # Time limit of a command without content.
 _ANSWER_S_MAX = 15.0
-# Content adds to the limit at this rate. S3's read timeout applies sooner when no data arrives at all.
+# Content that is written adds to the limit at this rate.
 _BYTES_A_S_MIN = 1024 * 1024
-# The largest increment, by protobuf's limit: the size of an object to read is not known in advance.
-_OBJECT_BYTES_MAX = 2 * 1024**3
+# Reads are bounded by their progress: each part takes so long at most. Small, so that a slow read goes on (140 KiB/s);
+# large, for each part is a request.
+_PART_BYTES = 4 * 1024 * 1024
+_PART_S_MAX = 30.0
+# For reads in one request, which the client gives up much sooner when no data arrives.
+_WHOLE_S_MAX = 4 * 3600.0
 
 
 class Objects:
@@ -32,8 +38,9 @@ class Objects:
         """Reads an object; None if there is none."""
 
         def command(files: Files, root: str) -> bytes | None:
+            read = _read_whole if self._store.ends_silent_reads else _read_in_parts
             try:
-                return bytes(files.cat_file(f"{root}/{path}", timeout=_transfer_s(_OBJECT_BYTES_MAX)))
+                return read(files, f"{root}/{path}")
             except FileNotFoundError as error:
                 if is_missing_object(error):
                     return None
@@ -67,3 +74,26 @@ class Objects:
 
 def _transfer_s(size_bytes: int) -> float:
     return _ANSWER_S_MAX + size_bytes / _BYTES_A_S_MIN
+
+
+def _read_whole(files: Files, path: str) -> bytes:
+    return _content(files, path, _WHOLE_S_MAX, "no more data came in time")
+
+
+def _read_in_parts(files: Files, path: str) -> bytes:
+    """If the object is replaced meanwhile, parts may be of different versions, which its checksum reveals."""
+    size = int(files.info(path, timeout=_ANSWER_S_MAX)["size"])
+    return b"".join(_part(files, path, start, size) for start in range(0, size, _PART_BYTES))
+
+
+def _part(files: Files, path: str, start: int, size: int) -> bytes:
+    reason = f"{start} of {size} bytes came, then no more in time"
+    return _content(files, path, _PART_S_MAX, reason, start=start, end=min(start + _PART_BYTES, size))
+
+
+def _content(files: Files, path: str, wait_s_max: float, reason: str, **part: int) -> bytes:
+    """An object, or `part` of it. Raises TimeoutError with `reason`, as fsspec's has none."""
+    try:
+        return bytes(files.cat_file(path, timeout=wait_s_max, **part))
+    except FSTimeoutError:
+        raise TimeoutError(reason) from None

@@ -22,6 +22,7 @@ _ATTEMPTS_S = 6.0
 _S3_OPTIONS = {
     "config_kwargs": {
         "connect_timeout": _CONNECT_WAIT_S_MAX,
+        # Also between two pieces of one answer.
         "read_timeout": _READ_WAIT_S_MAX,
         "retries": {"mode": "standard", "total_max_attempts": 1},
     },
@@ -29,6 +30,7 @@ _S3_OPTIONS = {
     "max_concurrency": 1,
     "use_listings_cache": False,
 }
+# By scheme. With them a client ends a read once no data arrives; others may wait for ever.
 _OPTIONS: dict[str, dict[str, Any]] = {"s3": _S3_OPTIONS, "s3a": _S3_OPTIONS}
 
 _UNFIT = {
@@ -73,6 +75,12 @@ class ObjectStore:
     def __init__(self, url: str) -> None:
         """`url` as returned by `bettong.config.endpoints.snapshots_url`."""
         self._url = url
+        self._options = _OPTIONS.get(url.partition("://")[0], {})
+
+    @property
+    def ends_silent_reads(self) -> bool:
+        """Whether its client itself gives up a read, within some seconds, when no data arrives."""
+        return bool(self._options)
 
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:
         """Calls `command` with the file system and the URL's path in it; returns its result. Raises StoreError."""
@@ -84,7 +92,7 @@ class ObjectStore:
 
     def _files(self) -> tuple[Files, str]:
         """The file system, which fsspec caches per process and URL; a forked process gets its own."""
-        files, path = url_to_fs(self._url, **_OPTIONS.get(self._url.partition("://")[0], {}))
+        files, path = url_to_fs(self._url, **self._options)
         files.invalidate_cache()
         if hasattr(files, "retries"):
             files.retries = 1  # `ask` alone retries

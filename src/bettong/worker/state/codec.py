@@ -50,11 +50,15 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 class UnfitError(Exception):
-    """A value that cannot be written. `path`: the fields that lead to it, outermost first."""
+    """A value that cannot be written. `path`: the fields that lead to it, outermost first.
 
-    def __init__(self, what: str) -> None:
+    `is_size`: each value could be written, but all together are too many, or too large, for one increment.
+    """
+
+    def __init__(self, what: str, *, is_size: bool = False) -> None:
         super().__init__(what)
         self.path: list[str] = []
+        self.is_size = is_size
 
     def __str__(self) -> str:
         where = f"{'.'.join(self.path)} holds " if self.path else ""
@@ -76,7 +80,7 @@ def _packed(columns: Iterable[list[Any]], classes: Classes) -> bytes:
             # msgpack cannot hold some number or text: write again, looking at each, which takes longer.
             continue
         except ValueError as error:
-            raise UnfitError(f"more than an increment can take ({error})") from None
+            raise UnfitError(f"more than an increment can take ({error})", is_size=True) from None
         return packed
     raise AssertionError("a careful writer leaves no such values")
 
@@ -160,7 +164,7 @@ class _Writer:
         lengths = list(map(len, values))
         self._left -= sum(lengths)
         if self._left < 0:
-            raise UnfitError(f"more than {_VALUES_MAX} values")
+            raise UnfitError(f"more than {_VALUES_MAX} values", is_size=True)
         if len(above) >= _CYCLE_CHECK_DEPTH:
             higher = set(map(id, chain.from_iterable(above)))
             if not higher.isdisjoint(map(id, values)) and any(map(_holds_itself, values)):

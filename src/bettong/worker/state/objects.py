@@ -289,7 +289,7 @@ class ObjectTable(ExpiringTable[KeyLifetimes]):
             return self._codec.encode(states, states.values(), scope)
         except Exception as error:
             raise ApplicationError(
-                f"stateful {self.name!r}: a state cannot be saved: {_reason(error)}; {_remedy(self._node)}"
+                f"stateful {self.name!r}: a state cannot be saved: {_reason(error)}; {_remedy(self._node, error)}"
             ) from error
 
     @property
@@ -339,7 +339,7 @@ def check_state(node: Stateful, state_key: bytes | None = None) -> None:
         of_node.encode([""], [new], b"")
     except Exception as error:
         raise ApplicationError(
-            f"stateful {node.name!r}: a new state cannot be saved: {_reason(error)}; {_remedy(node)}"
+            f"stateful {node.name!r}: a new state cannot be saved: {_reason(error)}; {_remedy(node, error)}"
         ) from error
 
 
@@ -359,7 +359,9 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, codec.UnfitError) else f"{type(error).__name__}: {error}"
 
 
-def _remedy(node: Stateful) -> str:
+def _remedy(node: Stateful, error: Exception) -> str:
+    if isinstance(error, codec.UnfitError) and error.is_size:
+        return "keep less in each state, or use more partitions (`bettong repartition`)"
     return (
         "keep plain values and such classes in it, or give stateful(...) state_codec=bettong.Pickle"
         if node.state_codec is None

@@ -1,0 +1,124 @@
+"""Reads of object stores are bounded by what arrives: one that brings nothing is given up, a slow one goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from bettong.edges.object_store import ObjectSnapshots
+from bettong.edges.object_store.store import _S3_OPTIONS
+from bettong.errors import StoreUnavailableError
+from bettong.identifiers import PartitionId
+from tests.samples.snapshots import whole
+from tests.servers.s3 import KEY_ID, REGION, SECRET, fresh_clients
+
+CHECK = PartitionId("check", 0)
+STATE = bytes(range(100))
+PART_S_MAX = 1.0
+# Whoever waits for longer than this gets the rest, so that a read that nobody gives up fails its test.
+SILENCE_S_MAX = 20.0
+
+
+class SlowFiles(MemoryFileSystem):  # type: ignore[misc] # fsspec has no types
+    """A store whose client waits for ever, as sftp's. Each part takes `part_s`; no part with `silent_at` arrives."""
+
+    protocol = "slow"
+    part_s = 0.0
+    silent_at: int | None = None
+    released = threading.Event()
+
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **kwargs: object
+    ) -> bytes:
+        self.released.wait(self.part_s)
+        if self.silent_at in range(start or 0, len(STATE) if end is None else end):
+            self.released.wait(SILENCE_S_MAX)
+        return bytes(super().cat_file(path, start, end, **kwargs))
+
+
+class HalfAnswer(BaseHTTPRequestHandler):
+    """An S3 that falls silent in the middle of an object."""
+
+    released = threading.Event()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(STATE)))
+        self.end_headers()
+        self.wfile.write(STATE[:50])
+        self.released.wait(SILENCE_S_MAX)
+        self.wfile.write(STATE[50:])
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSnapshots]:
+    """With parts of ten bytes."""
+    fsspec.register_implementation("slow", SlowFiles, clobber=True)
+    monkeypatch.setattr("bettong.edges.object_store.objects._PART_BYTES", 10)
+    monkeypatch.setattr("bettong.edges.object_store.objects._PART_S_MAX", PART_S_MAX)
+    monkeypatch.setattr("bettong.edges.object_store.store._ATTEMPTS_S", 0.0)
+    monkeypatch.setattr(SlowFiles, "released", threading.Event())
+    store = ObjectSnapshots("slow://states", "reads")
+    store.save(CHECK, whole(1), STATE)
+    yield store
+    SlowFiles.released.set()
+    store.clear()
+
+
+@pytest.fixture
+def silent_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSnapshots]:
+    monkeypatch.setattr(HalfAnswer, "released", threading.Event())
+    options: Any = _S3_OPTIONS["config_kwargs"]
+    monkeypatch.setitem(options, "read_timeout", PART_S_MAX)
+    monkeypatch.setattr("bettong.edges.object_store.store._ATTEMPTS_S", 0.0)
+    with ThreadingHTTPServer(("127.0.0.1", 0), HalfAnswer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+        fresh_clients()
+        yield ObjectSnapshots("s3://snapshots/states", "reads")
+        HalfAnswer.released.set()
+        server.shutdown()
+    fresh_clients()
+
+
+@pytest.mark.parametrize("silent_at", [0, 57])
+def test_a_read_that_brings_nothing_is_given_up(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch, silent_at: int
+) -> None:
+    monkeypatch.setattr(SlowFiles, "silent_at", silent_at)
+    came = silent_at // 10 * 10
+    said = rf"the snapshot of check/0 at 1: slow://states does not answer; .*\({came} of 100 bytes came, then no more"
+    with pytest.raises(StoreUnavailableError, match=said):
+        slow.load(CHECK, whole(1))
+
+
+def test_a_slow_read_goes_on_while_something_arrives(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SlowFiles, "part_s", PART_S_MAX / 8)
+    assert slow.load(CHECK, whole(1)) == STATE
+
+
+@pytest.mark.parametrize("size", [0, 1, 10, 11, 30])
+def test_objects_of_any_size_are_read_whole(slow: ObjectSnapshots, size: int) -> None:
+    slow.save(CHECK, whole(2), STATE[:size])
+    assert slow.load(CHECK, whole(2)) == STATE[:size]
+    assert slow.load(CHECK, whole(3)) is None
+
+
+def test_a_read_from_s3_that_brings_nothing_any_more_is_given_up(silent_s3: ObjectSnapshots) -> None:
+    said = "the snapshot of check/0 at 1: s3://snapshots/states does not answer; .*no more data came in time"
+    with pytest.raises(StoreUnavailableError, match=said):
+        silent_s3.load(CHECK, whole(1))
