@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.cli.status import summary
+from bettong.cli.status_texts import summary
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
 from bettong.inspection.overview import overview

@@ -321,7 +321,7 @@ class Reader(LogReader):
     """A reader whose slot can be killed."""
 
     def __init__(self, slot: Slot, kafka: str) -> None:
-        super().__init__(kafka, {}, frame_bytes_max=FRAME_BYTES_MAX, counts_ahead=True, fetch_wait_ms=20)
+        super().__init__(kafka, {}, frame_bytes_max=FRAME_BYTES_MAX, counts_ahead=True)
         self._slot = slot
 
     def poll(self, timeout_ms: int, records_max: int) -> list[Record]:

@@ -126,7 +126,7 @@ def test_versions_are_seen_alike_under_both_schedules_and_through_a_crash(
 ) -> None:
     planned = world.programs.plan
     append(world, list(orders(planned, 0, 10)))  # before any driver has run
-    table_of(world, 100).store_first()
+    table_of(world, 100).store_first(never)
     slot = world.start(0)
     world.start(1)
     world.group.assign({0: [0, 1, 2, 3]})
@@ -196,7 +196,7 @@ def replayed(world: World, expected: Mapping[int, int]) -> None:
 
 
 def test_a_version_that_is_gone_ends_the_slot_with_its_name(world: World) -> None:
-    table_of(world, 100).store_first()
+    table_of(world, 100).store_first(never)
     (first,) = world.kept_tables.versions(world.stage.references["priced"].series("priced"))
     world.kept_tables.remove(first)
     world.kept_tables.save(first._replace(number=2), b"forged")
@@ -210,7 +210,7 @@ def test_a_version_that_is_gone_ends_the_slot_with_its_name(world: World) -> Non
 
 def test_versions_that_no_log_holds_are_removed(world: World, kafka: KafkaBroker) -> None:
     table = table_of(world, 100)
-    table.store_first()
+    table.store_first(never)
     table_of(world, 200).refresh(never)
     (newer := table_of(world, 300)).refresh(never)
     assert [each.number for each in world.kept_tables.versions(table.series)] == [1, 2, 3]
@@ -227,7 +227,7 @@ def test_versions_that_no_log_holds_are_removed(world: World, kafka: KafkaBroker
 
 
 def test_a_version_whose_records_were_not_all_answered_is_named_again(world: World) -> None:
-    table_of(world, 100).store_first()
+    table_of(world, 100).store_first(never)
     table = table_of(world, 200)
     name = table.name
 

@@ -165,6 +165,7 @@ class MicroBatch:
             cast("Any", self),
             STAGES,
             partitions=1,
+            report_interval_s=0.5,
             clock=lambda: 0.0,
             logger=SILENT,
             committed=lambda: {PARTITION: self.worker.next_offset},

@@ -65,6 +65,7 @@ def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
         reported,
         {"a.stage.check": "check"},
         partitions=99,
+        report_interval_s=0.5,
         clock=lambda: 0.0,
         logger=structlog.get_logger(),
     )

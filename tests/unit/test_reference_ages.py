@@ -1,4 +1,4 @@
-"""The ages of reference tables, in the metrics of the processor."""
+"""The ages of reference tables, in the metrics of the processor, and their faults in `bettong status`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import structlog
 
 from bettong import metrics
 from bettong.application.plan import plan
+from bettong.cli.status_texts import summary
 from bettong.edges.directory_versions import DirectoryVersions
 from bettong.errors import ReferenceLoadError
+from bettong.inspection.deployment import DeploymentAnswers, inspection
+from bettong.services import PROCESSOR
 from bettong.snapshots.references import ReferenceStore
 from bettong_processor.references.kept import KeptTable
+from bettong_processor.references.lost import LostVersions
 from bettong_processor.references.reloading import Reloading
 from tests.samples.reference_join import app_of
 from tests.waiting import eventually
@@ -73,7 +77,7 @@ def stepped(tmp_path: Path, every_ns: int | None) -> SteppedTable:
 
 def test_the_age_of_a_table_counts_from_the_last_load_that_went_well(tmp_path: Path) -> None:
     table, now_s = stepped(tmp_path, every_ns=1_000_000), [100.0]
-    reloading = Reloading(Run(), [table], clock=lambda: now_s[0], log=structlog.get_logger())
+    reloading = Reloading(Run(), [table], LostVersions(), clock=lambda: now_s[0], log=structlog.get_logger())
     assert table.asked.acquire(timeout=30)
     now_s[0] = 130.0
     assert reloading.metrics()[AGE] == 30.0, "since the run began"
@@ -92,7 +96,7 @@ def test_the_age_of_a_table_counts_from_the_last_load_that_went_well(tmp_path: P
 def test_a_table_that_stays_as_it_is_has_an_age_only_while_it_cannot_be_loaded(tmp_path: Path) -> None:
     table, now_s = stepped(tmp_path, every_ns=None), [100.0]
     table.answers.append(True)
-    reloading = Reloading(Run(), [table], clock=lambda: now_s[0], log=structlog.get_logger())
+    reloading = Reloading(Run(), [table], LostVersions(), clock=lambda: now_s[0], log=structlog.get_logger())
     assert table.asked.acquire(timeout=30)
     assert AGE not in reloading.metrics()
     table.answered.release()
@@ -103,7 +107,9 @@ def test_a_table_that_stays_as_it_is_has_an_age_only_while_it_cannot_be_loaded(t
 
     failing = stepped(tmp_path, every_ns=None)
     failing.answers.append(False)
-    reloading = Reloading(Run(), [failing], clock=lambda: now_s[0], log=structlog.get_logger())
+    reloading = Reloading(
+        Run(), [failing], LostVersions(), clock=lambda: now_s[0], log=structlog.get_logger()
+    )
     failing.answered.release()
     eventually(lambda: bool(reloading.faults()), seconds=30)
     now_s[0] = 107.0
@@ -115,3 +121,16 @@ def test_a_table_that_stays_as_it_is_has_an_age_only_while_it_cannot_be_loaded(t
 def test_prometheus_gets_it_by_join() -> None:
     (series,) = [each for each in metrics.SERIES if each.metric is metrics.REFERENCE_AGE]
     assert (series.name, series.labels) == ("bettong_processor_reference_age_seconds", ("join",))
+
+
+def test_status_says_which_tables_are_as_they_were() -> None:
+    record = {
+        metrics.SERVICE.name: PROCESSOR.name,
+        metrics.STATE.name: "running",
+        metrics.REFERENCES.name: "priced: why [b]",
+    }
+    found = inspection("shop", [], DeploymentAnswers(live={"one": record}))
+    lines = [line for line in summary(found.overview) if "reference" in line]
+    assert lines == [r"[red]reference tables are out of date[/red]: priced: why \[b]"]
+    quiet = inspection("shop", [], DeploymentAnswers(live={"one": record | {metrics.REFERENCES.name: ""}}))
+    assert not [line for line in summary(quiet.overview) if "reference" in line]

@@ -18,16 +18,14 @@ from hypothesis import strategies as st
 from bettong import metrics
 from bettong.application.plan import plan
 from bettong.application.reference_source import ReferenceSource
-from bettong.cli.status import summary
 from bettong.edges.directory_versions import DirectoryVersions
 from bettong.errors import LogUnavailableError, ReferenceLoadError, StoreUnavailableError
 from bettong.identifiers import ReferenceVersion
-from bettong.inspection.deployment import DeploymentAnswers, inspection
-from bettong.services import PROCESSOR
 from bettong.snapshots.references import Offsets, ReferenceStore
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor.references.kept import KeptTable
 from bettong_processor.references.loading import loaded_bytes
+from bettong_processor.references.lost import LostVersions
 from bettong_processor.references.reloading import Reloading, store_first
 from tests.samples.reference_join import Price, app_of
 from tests.waiting import eventually
@@ -113,7 +111,7 @@ def test_what_a_fold_may_see_is_kept_and_what_nobody_sees_goes(
     with tempfile.TemporaryDirectory() as folder:
         store, logs = ReferenceStore(DirectoryVersions(Path(folder))), Logs()
         table = kept(store, logs, lambda: table_of(1))
-        table.store_first()
+        table.store_first(never)
         (first,) = store.versions(SERIES)
         if is_restarted:  # before the first version was named
             table = kept(store, logs, table.load)
@@ -160,7 +158,7 @@ def test_the_first_table_is_named_without_being_loaded_again_and_an_equal_one_na
 
     table = kept(store, logs, load)
     assert not table.has_version()
-    table.store_first()
+    table.store_first(never)
     assert (table.has_version(), table.is_fresh) == (True, True)
     for number in range(3):
         table.refresh(never)
@@ -172,7 +170,7 @@ def test_the_first_table_is_named_without_being_loaded_again_and_an_equal_one_na
 def test_each_run_names_the_newest_version_once_more(tmp_path: Path) -> None:
     """The log may have been replaced by then: the join moved to another stage, or the topic was created anew."""
     store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
-    kept(store, logs, lambda: table_of(1)).store_first()
+    kept(store, logs, lambda: table_of(1)).store_first(never)
     kept(store, logs, lambda: table_of(2)).refresh(never)
     moved = Logs()
     table = kept(store, moved, lambda: table_of(2))
@@ -186,18 +184,18 @@ def test_a_first_version_that_another_has_stored_meanwhile_stays(tmp_path: Path)
     store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
 
     def load() -> bytes:
-        kept(store, logs, lambda: table_of(7)).store_first()
+        kept(store, logs, lambda: table_of(7)).store_first(never)
         return table_of(1)
 
     table = kept(store, logs, load)
-    table.store_first()
+    table.store_first(never)
     (only,) = store.versions(SERIES)
     assert (store.load(only), table.is_fresh) == (table_of(7), False)
 
 
 def test_a_run_that_stops_while_it_loads_stores_nothing(tmp_path: Path) -> None:
     store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
-    kept(store, logs, lambda: table_of(1)).store_first()
+    kept(store, logs, lambda: table_of(1)).store_first(never)
     kept(store, logs, lambda: table_of(2)).refresh(lambda: True)
     assert ([each.number for each in store.versions(SERIES)], logs.values) == ([1], [[], []])
 
@@ -231,7 +229,7 @@ def test_a_function_that_wants_sparks_session_gets_it() -> None:
 
 def test_a_version_is_what_a_worker_reads(tmp_path: Path) -> None:
     store = ReferenceStore(DirectoryVersions(tmp_path))
-    kept(store, Logs(), lambda: table_of(5)).store_first()
+    kept(store, Logs(), lambda: table_of(5)).store_first(never)
     tables = ReferenceTables(store)
     assert tables.table(SOURCE, tables.first(SERIES)).columns.messages() == [Price("a", 5)]
 
@@ -252,13 +250,17 @@ def test_first_tables_are_awaited_and_what_they_fail_at_is_raised(tmp_path: Path
         assert go_on.wait(30)
         return table_of(1)
 
-    store_first([kept(store, logs, load)], is_stopping=never, waiting=waiting, poll_s=0.001)
+    store_first([kept(store, logs, load)], LostVersions(), is_stopping=never, waiting=waiting, poll_s=0.001)
     assert set(said) == {"loads reference table 'priced'"}
     assert [each.number for each in store.versions(SERIES)] == [1]
-    store_first([kept(store, logs, failing)], is_stopping=never, waiting=waiting, poll_s=0.001)  # it is there
+    store_first(
+        [kept(store, logs, failing)], LostVersions(), is_stopping=never, waiting=waiting, poll_s=0.001
+    )  # it is there
     empty = ReferenceStore(DirectoryVersions(tmp_path / "empty"))
     with pytest.raises(OSError, match="no such bucket"):
-        store_first([kept(empty, logs, failing)], is_stopping=never, waiting=waiting, poll_s=0.001)
+        store_first(
+            [kept(empty, logs, failing)], LostVersions(), is_stopping=never, waiting=waiting, poll_s=0.001
+        )
 
 
 def test_a_stop_does_not_wait_for_a_first_table(tmp_path: Path) -> None:
@@ -270,9 +272,18 @@ def test_a_stop_does_not_wait_for_a_first_table(tmp_path: Path) -> None:
 
     with pytest.raises(ReferenceLoadError, match="not loaded before this processor stopped"):
         store_first(
-            [kept(store, Logs(), load)], is_stopping=lambda: True, waiting=lambda _: None, poll_s=0.001
+            [kept(store, Logs(), load)],
+            LostVersions(),
+            is_stopping=lambda: True,
+            waiting=lambda _: None,
+            poll_s=0.001,
         )
     never_set.set()
+    eventually(
+        lambda: "first table priced" not in {each.name for each in threading.enumerate()},
+        what="the load ends",
+    )
+    assert store.versions(SERIES) == [], "another processor may lead by then, and have stored another table"
 
 
 class Run:
@@ -309,8 +320,8 @@ def test_a_table_is_loaded_again_and_a_failure_is_said_until_it_is_mended(tmp_pa
         return answers[-1]()
 
     table = kept(store, logs, load, every)
-    table.store_first()
-    reloading = Reloading(run, [table], clock=lambda: 86_400.0, log=LOG)
+    table.store_first(never)
+    reloading = Reloading(run, [table], LostVersions(), clock=lambda: 86_400.0, log=LOG)
 
     def fail() -> bytes:
         raise ReferenceLoadError("load() failed: no such bucket")
@@ -346,7 +357,7 @@ def test_a_load_that_does_not_end_is_said(tmp_path: Path) -> None:
         assert go_on.wait(30)
         return table_of(1)
 
-    reloading = Reloading(Run(), [kept(store, Logs(), load)], clock=lambda: now_s[0], log=LOG)
+    reloading = Reloading(Run(), [kept(store, Logs(), load)], LostVersions(), clock=lambda: now_s[0], log=LOG)
     assert begun.wait(30)
     assert reloading.faults() == ""
     now_s[0] = 75.0
@@ -364,27 +375,14 @@ def test_without_a_period_a_table_is_loaded_once_a_run_and_not_right_after_the_f
         return table_of(1)
 
     first = kept(store, logs, load)
-    first.store_first()
+    first.store_first(never)
     for table in (first, kept(store, logs, load)):  # one driver after the other, for one writes at a time
-        Reloading(Run(), [table], clock=lambda: 0.0, log=LOG)
+        Reloading(Run(), [table], LostVersions(), clock=lambda: 0.0, log=LOG)
         eventually(
             lambda: "table priced" not in {each.name for each in threading.enumerate()},
             what="its thread ends",
         )
     assert calls == [1, 1]
-
-
-def test_status_says_which_tables_are_as_they_were() -> None:
-    record = {
-        metrics.SERVICE.name: PROCESSOR.name,
-        metrics.STATE.name: "running",
-        metrics.REFERENCES.name: "priced: why [b]",
-    }
-    found = inspection("shop", [], DeploymentAnswers(live={"one": record}))
-    lines = [line for line in summary(found.overview) if "reference" in line]
-    assert lines == [r"[red]reference tables are out of date[/red]: priced: why \[b]"]
-    quiet = inspection("shop", [], DeploymentAnswers(live={"one": record | {metrics.REFERENCES.name: ""}}))
-    assert not [line for line in summary(quiet.overview) if "reference" in line]
 
 
 def test_a_store_that_is_away_is_a_failure_like_another(tmp_path: Path) -> None:
@@ -393,6 +391,6 @@ def test_a_store_that_is_away_is_a_failure_like_another(tmp_path: Path) -> None:
             raise StoreUnavailableError("Redis is away")
 
     table = kept(ReferenceStore(Away(tmp_path)), Logs(), lambda: table_of(1))
-    reloading = Reloading(Run(), [table], clock=lambda: 0.0, log=LOG)
+    reloading = Reloading(Run(), [table], LostVersions(), clock=lambda: 0.0, log=LOG)
     eventually(lambda: reloading.faults().endswith("Redis is away"), what="it says so")
     reloading.stop(1.0)

@@ -30,6 +30,7 @@ from bettong.worker.progress import FoldPosition
 from bettong.worker.stopwatch import Stopwatch
 from bettong_processor.crashes.marks import Activity, Deaths, Mark, Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of, computations
+from bettong_processor.references.reading import read_references
 
 # Deaths at one offset after which the record is tried first: a single death may have another cause.
 _DEATHS_MIN = 2
@@ -170,7 +171,7 @@ class GuardedFold:
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """See PartitionWorker. Reads reference tables first: their time must not count as a message's."""
-        self.worker.read_references()
+        read_references(self.worker, self._holds, self._guard.log)
         if offset == self._suspect:
             return self._fold_suspect(offset, value)
         self.mark.begin(offset)

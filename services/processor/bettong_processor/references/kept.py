@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bettong.application.reference_source import ReferenceSource
+from bettong.errors import ReferenceLostError
 from bettong.identifiers import ReferenceVersion
 from bettong.logs import Logger
 from bettong.snapshots.references import Offsets, ReferenceStore, next_version, superfluous
 from bettong.worker.references.table import fingerprint_of
+from bettong.worker.references.versions import REMEDY
 
 Load = Callable[[], bytes]
 # Names a version in each partition's log of a stage; returns the offsets. Raises LogError, StoreError.
@@ -42,12 +44,40 @@ class KeptTable:
         """Whether a version is stored. The first one also applies to messages before the record that names it."""
         return bool(self.store.versions(self.series))
 
-    def store_first(self) -> None:
-        """Loads the table, and stores its first version unless one exists by then. Raises ReferenceLoadError."""
+    def store_first(self, is_stopping: Callable[[], bool]) -> bool:
+        """Loads the table, and stores its first version unless one exists by then. Raises ReferenceLoadError.
+
+        Returns whether there is one. Stores nothing if `is_stopping` after the load: another may lead, and have stored
+        another table. No store has a fence: a process that stands still for seconds right between that check and its
+        write can still add a version.
+        """
         data = self.load()
+        if is_stopping():
+            return False
         if not self.has_version():
             self._store(data, [])
             self.is_fresh = True
+        return True
+
+    def store_again(self, lost: ReferenceVersion, is_stopping: Callable[[], bool]) -> bool:
+        """Loads the table, and stores it as the version that the store has lost, unless it has it by then.
+
+        Returns whether the store has it: not if `is_stopping` after the load. Raises ReferenceLoadError, and
+        ReferenceLostError if `load` returns another table by now.
+        """
+        if lost in self.store.versions(self.series):
+            return True
+        data = self.load()
+        if is_stopping():
+            return False
+        if fingerprint_of(data) != lost.fingerprint:
+            raise ReferenceLostError(
+                f"reference table {self.series}: {lost.name} is not in the store, and load() returns another"
+                f" table now: {REMEDY}"
+            )
+        self.store.save(lost, data)
+        self.log.warning("reference table stored again: the store had lost it", version=str(lost))
+        return True
 
     def refresh(self, is_stopping: Callable[[], bool]) -> None:
         """Loads the table unless `store_first` just has; stores a new version, then names it in each log.

@@ -8,15 +8,19 @@ A `load` that fails leaves the table unchanged. It is user code, and may take lo
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from py4j.protocol import Py4JError
 from pyspark import InheritableThread
+from pyspark.errors import PySparkException
 
 from bettong import metrics
 from bettong.backoff import Backoff
-from bettong.errors import BettongError, ReferenceLoadError
+from bettong.errors import BettongError, ReferenceLoadError, StoreUnavailableError
 from bettong.logs import Logger
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong_processor.references.kept import KeptTable
+from bettong_processor.references.lost import LostVersions
 from bettong_processor.supervision import Run
 
 # Pauses after a failure; at most the table's `reload_every`.
@@ -28,34 +32,45 @@ _LONG_S = 60.0
 
 def store_first(
     tables: Sequence[KeptTable],
+    lost: LostVersions,
     *,
     is_stopping: Callable[[], bool],
     waiting: Callable[[str], None],
     poll_s: float,
 ) -> None:
-    """Loads each table that has no version yet, and stores it. Blocks for that, and reports it to `waiting`.
+    """Loads each table that has no version yet, or has `lost` one, and stores it. Reports that to `waiting`; blocks.
 
     Raises ReferenceLoadError, also once `is_stopping`; and StoreError.
     """
     for table in tables:
-        if table.has_version():
+        version = lost.of(table.series)
+        if version is not None:
+            work = partial(table.store_again, version, is_stopping)
+        elif not table.has_version():
+            work = partial(table.store_first, is_stopping)
+        else:
             continue
-        loading = _Loading(table.store_first, table.join)
-        while not loading.ended(poll_s):
+        loading = _Loading(work, table.join)
+        while not (loading.ended(poll_s) or is_stopping()):
             waiting(f"loads reference table {table.join!r}")
-            if is_stopping():
-                raise ReferenceLoadError(
-                    f"reference table {table.join!r}: not loaded before this processor stopped, or lost the lead"
-                )
         if loading.error is not None:
             raise loading.error
+        # Not even if the processor leads again by now: what it could not store is still missing.
+        if not loading.is_stored or is_stopping():
+            raise ReferenceLoadError(
+                f"reference table {table.join!r}: not loaded before this processor stopped, or lost the lead"
+            )
+        if version is not None:
+            lost.restored(version)
 
 
 class _Loading:
     """A first load in its own daemon thread, which does not delay the end of the process."""
 
-    def __init__(self, work: Callable[[], None], join: str) -> None:
+    def __init__(self, work: Callable[[], bool], join: str) -> None:
+        """`work` returns whether the table is stored."""
         self.error: BaseException | None = None
+        self.is_stored = False
         self._work = work
         self._thread = InheritableThread(target=self._run, name=f"first table {join}", daemon=True)
         self._thread.start()
@@ -66,7 +81,7 @@ class _Loading:
 
     def _run(self) -> None:
         try:
-            self._work()
+            self.is_stored = self._work()
         except ANY_ERROR as error:
             self.error = error
 
@@ -75,9 +90,16 @@ class Reloading:
     """A `supervision.Run` around another one, with threads that reload its tables."""
 
     def __init__(
-        self, run: Run, tables: Sequence[KeptTable], *, clock: Callable[[], float], log: Logger
+        self,
+        run: Run,
+        tables: Sequence[KeptTable],
+        lost: LostVersions,
+        *,
+        clock: Callable[[], float],
+        log: Logger,
     ) -> None:
-        """`clock`: Unix seconds."""
+        """`lost` gets a version that the run misses. `clock`: Unix seconds."""
+        self._lost = lost
         self._run = run
         self._clock = clock
         self._log = log
@@ -108,8 +130,15 @@ class Reloading:
         return {**self._run.metrics(), metrics.REFERENCES.name: self.faults(), **ages}
 
     def ended(self, wait_s: float) -> bool:
-        """See Run."""
-        return self._run.ended(wait_s)
+        """See Run. Raises StoreUnavailableError if it misses a version of a table that a new start may store again."""
+        try:
+            return self._run.ended(wait_s)
+        except (PySparkException, Py4JError) as error:
+            if missing := self._lost.note(str(error)):
+                raise StoreUnavailableError(
+                    f"{missing}; the table is loaded, and stored again if it is the same"
+                ) from None
+            raise
 
     def leave(self) -> None:
         """See Run."""

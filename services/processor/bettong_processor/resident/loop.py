@@ -207,7 +207,12 @@ class Loop:
         """Restores a partition. `refreshed`: the exclusions are read that were logged before this slot held it."""
         worker = self._restoring.newest(self._store, partition, self._states)
         refreshed.result()
-        return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
+        return worker, self._guard.of(worker, lambda: self._keeps(partition))
+
+    def _keeps(self, partition: PartitionId) -> bool:
+        """Whether this task may go on with a partition; any thread."""
+        desired = self._heartbeat.desired
+        return partition in desired.held and not (desired.stop or desired.superseded)
 
     def _start_reading(self, id_: PartitionId, worker: PartitionWorker, fold: Fold, now_s: float) -> None:
         if id_ not in self._heartbeat.desired.held:

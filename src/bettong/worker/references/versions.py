@@ -16,7 +16,7 @@ from bettong.worker.references.table import ReferenceTable, fingerprint_of
 
 # Series that no join here reads: those of earlier versions of the application, for a rollback.
 _OTHER_SERIES_MAX = 64
-_REMEDY = "bring it back from a copy of the store, or start under another application name"
+REMEDY = "bring it back from a copy of the store, or start under another application name"
 
 
 class StoredVersions(Protocol):
@@ -42,7 +42,7 @@ class ReferenceTables:
         if not found:
             raise ReferenceLostError(
                 f"reference table {series}: no version of it is stored; the processor stores the first one at its"
-                f" start: {_REMEDY}"
+                f" start: {REMEDY}"
             )
         return found[0]
 
@@ -58,18 +58,18 @@ class ReferenceTables:
         if data is None:
             raise ReferenceLostError(
                 f"reference table {version.series}: {version.name} is not in the store, but messages of the log see it:"
-                f" {_REMEDY}"
+                f" {REMEDY}"
             )
         if fingerprint_of(data) != version.fingerprint:
             raise ReferenceLostError(
                 f"reference table {version.series}: {version.name} has other bytes than those that were stored:"
-                f" {_REMEDY}"
+                f" {REMEDY}"
             )
         try:
             return ReferenceTable.decode(source, data)
         except SchemaError as error:
             raise ReferenceLostError(
-                f"reference table {version.series}: {version.name} cannot be read: {error}: {_REMEDY}"
+                f"reference table {version.series}: {version.name} cannot be read: {error}: {REMEDY}"
             ) from None
 
 
