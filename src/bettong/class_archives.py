@@ -5,7 +5,8 @@ the same Java recorded it from the same jars; otherwise it loads the classes as 
 changes only how long a start takes. The rule: JEP 350, Dynamic CDS Archives.
 
 Java relocates an archive as a whole to a random address, so all of it becomes private memory, used or not. Hence each
-schedule has its own archive: two thirds of Spark plan and run queries, which `resident` does not need.
+schedule has its own archive: two thirds of Spark plan and run queries, which `resident` does not need. So has an
+executor of `local-cluster[...]`, whose class path Spark orders in its own way.
 
 A change of Kafka's or Spark's class path needs a new VERSION; then every tree records its archives again.
 """
@@ -20,8 +21,8 @@ from bettong.jars import BROKER_JARS, CONNECTOR_JARS, SHARE
 from bettong.java import find_java
 
 VERSION = 3
-KAFKA, RESIDENT, MICRO_BATCH = "kafka", "spark-resident", "spark-micro-batch"
-NAMES = (KAFKA, RESIDENT, MICRO_BATCH)
+KAFKA, RESIDENT, MICRO_BATCH, EXECUTOR = "kafka", "spark-resident", "spark-micro-batch", "spark-executor"
+NAMES = (KAFKA, RESIDENT, MICRO_BATCH, EXECUTOR)
 
 
 def archive(name: str) -> Path:

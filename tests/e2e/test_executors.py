@@ -17,6 +17,7 @@ import pytest
 
 from bettong.application.nodes.source import Source
 from bettong.application.plan import plan
+from bettong.class_archives import EXECUTOR, archive
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
@@ -105,7 +106,10 @@ def fed(
     )
     chance = random.Random(executors)
     killing = set(chance.sample(range(2, len(feed) - 1), kills))
-    assert len(executors_of(running)) == executors
+    first = executors_of(running)
+    assert len(first) == executors
+    for each in first:
+        assert str(archive(EXECUTOR)) in {part.path for part in each.memory_maps()}, "without its archive"
     with ExitStack() as stack:
         senders = {name: stack.enter_context(Sender(running.sender, name, "feed")) for name in sources}
         for index, (name, frame) in enumerate(feed):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from py4j.java_gateway import GatewayClient
@@ -124,8 +124,9 @@ def test_java_is_started_as_spark_submit_would_but_without_mllib(tmp_path: Path)
         ({"SPARK_CONF_DIR": "/etc/spark"}, "local[2]"),
         ({"PYSPARK_SUBMIT_ARGS": "--verbose pyspark-shell"}, "local[2]"),
         ({}, "spark://master:7077"),
+        ({}, "local-cluster[2,1,1024]"),
     ],
-    ids=["a Spark of the user's", "his settings", "his arguments", "a cluster"],
+    ids=["a Spark of the user's", "his settings", "his arguments", "a cluster", "executors"],
 )
 def test_where_the_user_may_have_said_more_spark_submit_is_asked(
     environment: dict[str, str], master: str
@@ -218,6 +219,7 @@ class StuckContext:
         del conf
         self._java = gateway
         self._stopped = False
+        self._accumulatorServer = Mock()
 
     def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
         """Does nothing."""

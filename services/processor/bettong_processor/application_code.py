@@ -19,6 +19,7 @@ from bettong.inspection.flow_graph import flow_graph
 from bettong.services import CONSOLE, RECEIVER, SENDER
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong_processor.programs import programs
+from bettong_processor.spark_master import is_on_one_machine
 
 _ANEW = "end with Ctrl-C and start anew (what is kept by --keep: in an empty folder)"
 
@@ -51,7 +52,7 @@ class ApplicationCode:
 
         Raises ApplicationError, and SettingsError where workers are on other machines.
         """
-        if not settings.spark_master.startswith("local"):
+        if not is_on_one_machine(settings.spark_master):
             raise SettingsError(
                 f"{PREFIX}RELOAD: only on one machine, and {PREFIX}SPARK_MASTER is {settings.spark_master}"
             )

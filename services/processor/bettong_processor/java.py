@@ -25,6 +25,7 @@ from bettong.java import find_java
 from bettong.threads import SWITCH_S
 from bettong_processor.faults import fault_of
 from bettong_processor.java_command import java_command
+from bettong_processor.spark_master import is_on_one_machine
 from bettong_processor.spark_options import options
 
 if TYPE_CHECKING:
@@ -175,5 +176,5 @@ def set_environment(settings: ProcessorSettings) -> None:
         os.environ["JAVA_HOME"] = str(java.home)  # where spark-submit looks
     # For the short-lived Java that builds Spark's command line: 0.3 instead of 0.5 CPU seconds.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(_LAUNCHER))
-    if settings.spark_master.startswith("local"):
+    if is_on_one_machine(settings.spark_master):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bettong.errors import SettingsError
 from bettong.java import find_java
+from bettong_processor.spark_master import is_one_process
 
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _SHELL = "pyspark-shell"
@@ -68,8 +69,7 @@ def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> lis
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     is_configured = any(environment.get(name) for name in _FOR_LAUNCHER) or (home / "conf").exists()
     # `local-cluster[...]` starts executors, for which Java needs what Spark's launcher passes to it.
-    is_alone = conf["spark.master"].partition("[")[0] == "local"
-    if is_configured or not is_alone:
+    if is_configured or not is_one_process(conf["spark.master"]):
         arguments = shlex.split(environment.get(_ARGUMENTS, _SHELL))
         return [str(home / "bin" / "spark-submit"), *settings, *arguments]
     java = find_java(environment)

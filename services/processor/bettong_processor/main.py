@@ -10,6 +10,7 @@ from bettong.edges.application_file import load
 from bettong_processor.application_code import ApplicationCode
 from bettong_processor.daemon.prepared import Prepared
 from bettong_processor.java import Java, set_environment
+from bettong_processor.spark_master import is_on_one_machine
 
 
 def main(overrides: Mapping[str, object]) -> None:
@@ -20,7 +21,7 @@ def main(overrides: Mapping[str, object]) -> None:
         settings = code.settings
     set_environment(settings)
     # Not on a cluster: its executors are on other machines, and outlive this process.
-    with Prepared() if settings.spark_master.startswith("local") else nullcontext(), Java(settings) as java:
+    with Prepared() if is_on_one_machine(settings.spark_master) else nullcontext(), Java(settings) as java:
         java.begin(plan(load(settings.application)).application)
         # Imported while Java starts on another core.
         from bettong_processor.service import run

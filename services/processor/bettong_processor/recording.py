@@ -1,24 +1,27 @@
 """Records the class-data archives of Kafka and Spark: `python -m bettong_processor.recording`.
 
 `bettong setup` and `make setup` call it. It counts words once, with a broker and a Spark session that archive their
-loaded classes when they end, and starts the tasks of the other schedule. See `bettong.class_archives`. A Java that
-cannot record leaves no archive, and starts are not faster.
+loaded classes when they end, starts the tasks of the other schedule, and an executor. See `bettong.class_archives`. A
+Java that cannot record leaves no archive, and starts are not faster.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 from pyspark.sql import SparkSession
 
 from bettong.application.plan import plan
-from bettong.class_archives import KAFKA, MICRO_BATCH, NAMES, RESIDENT, archive, recording, sign
+from bettong.class_archives import EXECUTOR, KAFKA, MICRO_BATCH, NAMES, RESIDENT, archive, recording, sign
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.reading import read
 from bettong.edges.application_file import load
@@ -40,6 +43,7 @@ from bettong_processor.warming import warm_up
 _APPLICATION = Path(__file__).with_name("recorded_application.py")
 _END_S_MAX = 120.0  # for a JVM that writes its archive when it ends, which takes seconds
 _POLL_S = 0.1
+_MASTER, _WITH_EXECUTOR = "local[2]", "local-cluster[1,2,1024]"
 
 
 def main() -> None:
@@ -77,10 +81,12 @@ def record() -> None:
             broker.keep_checkpoint()
             os.environ |= recording(KAFKA)
             broker.start()
-            with RedisServer(Path(folder) / "redis") as redis:
-                for name in _WORK:
-                    os.environ |= recording(name)
-                    _run_apart(name, folder, broker.bootstrap, redis.url)
+            with RedisServer(Path(folder) / "redis") as redis, ThreadPoolExecutor(1, "executor") as beside:
+                servers = (broker.bootstrap, redis.url)
+                executor = beside.submit(_run_apart, EXECUTOR, folder, *servers)
+                for name in (MICRO_BATCH, RESIDENT):
+                    _run_apart(name, folder, *servers)
+                executor.result()
             broker.terminate()
             assert broker.process is not None  # noqa: S101 - it was started above
             broker.process.wait(_END_S_MAX)
@@ -88,11 +94,22 @@ def record() -> None:
             broker.kill()
 
 
-def _run_apart(*words: str) -> None:
+def _environment(name: str) -> dict[str, str]:
+    """In which Spark records that archive: only its executor, or its driver."""
+    if name != EXECUTOR:
+        return {**os.environ, **recording(name)}
+    ((variable, value),) = recording(name).items()
+    of_executor = ("--conf", f"spark.executorEnv.{variable}={value}")
+    others = {key: each for key, each in os.environ.items() if key != variable}
+    return {**others, "PYSPARK_SUBMIT_ARGS": shlex.join([*of_executor, "pyspark-shell"])}
+
+
+def _run_apart(name: str, *words: str) -> None:
     """Runs `work_apart` in another process, for a process can start one Java only."""
-    ended = subprocess.run([sys.executable, "-m", "bettong_processor.recording", *words], check=False)
+    command = [sys.executable, "-m", "bettong_processor.recording", name, *words]
+    ended = subprocess.run(command, env=_environment(name), check=False)
     if ended.returncode:
-        raise LocalError(f"recording {words[0]} ended with exit code {ended.returncode}")
+        raise LocalError(f"recording {name} ended with exit code {ended.returncode}")
 
 
 def work_apart(name: str, folder: str, kafka: str, redis: str) -> None:
@@ -117,6 +134,16 @@ def start_tasks(folder: Path, kafka: str, redis: str) -> None:
             if run.ended(_POLL_S) or time.monotonic() > until_s:
                 raise LocalError(f"Spark's tasks do not start: {run.waits_for()}")
         run.stop(_END_S_MAX)
+
+
+def start_executor(folder: Path, kafka: str, redis: str) -> None:
+    """Starts an executor and its Python workers, and ends it. It needs neither log nor store."""
+    settings = _settings(folder, kafka, redis, Schedule.RESIDENT, _WITH_EXECUTOR)
+    set_environment(settings)
+    with Java(settings, end_s_max=_END_S_MAX) as java:
+        warm_up(java.context("setup"), settings)
+        programs = psutil.Process().children(recursive=True)
+    psutil.wait_procs(programs, _END_S_MAX)  # an executor ends after the driver
 
 
 def count_words(folder: Path, kafka: str, redis: str) -> None:
@@ -159,7 +186,9 @@ def count_words(folder: Path, kafka: str, redis: str) -> None:
         run.stop(_END_S_MAX)
 
 
-def _settings(folder: Path, kafka: str, redis: str, schedule: Schedule) -> ProcessorSettings:
+def _settings(
+    folder: Path, kafka: str, redis: str, schedule: Schedule, master: str = _MASTER
+) -> ProcessorSettings:
     return read(
         ProcessorSettings,
         {
@@ -168,7 +197,7 @@ def _settings(folder: Path, kafka: str, redis: str, schedule: Schedule) -> Proce
             "redis": redis,
             "partitions": 2,
             "schedule": schedule,
-            "spark_master": "local[2]",
+            "spark_master": master,
             "checkpoint": str(folder / "checkpoint"),
             "state_dir": folder / "state",
             "kernel_cache": folder / "kernels",
@@ -193,7 +222,7 @@ def line(sequence: SequenceNumber) -> bytes:
     )
 
 
-_WORK = {MICRO_BATCH: count_words, RESIDENT: start_tasks}
+_WORK = {MICRO_BATCH: count_words, RESIDENT: start_tasks, EXECUTOR: start_executor}
 
 if __name__ == "__main__":
     work_apart(*sys.argv[1:]) if sys.argv[1:] else main()

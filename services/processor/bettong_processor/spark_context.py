@@ -37,6 +37,7 @@ def start(conf: Mapping[str, str], address: bytes) -> SparkContext:
     context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=_connect(address))
     context.setLogLevel("WARN")
     silence_py4j()
+    silence_accumulators(context)
     return context
 
 
@@ -68,6 +69,18 @@ def silence_py4j() -> None:
     """
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def silence_accumulators(context: SparkContext) -> None:
+    """Silences the traceback of pyspark's server for accumulators when Java, as it ends, closes its connection."""
+    server: Any = context._accumulatorServer  # noqa: SLF001 - no public access
+    report = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            report(request, address)
+
+    server.handle_error = handle_error
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

@@ -4,11 +4,12 @@ import os
 import shlex
 from pathlib import Path
 
-from bettong.class_archives import MICRO_BATCH, RESIDENT, reading
+from bettong.class_archives import EXECUTOR, MICRO_BATCH, RESIDENT, reading
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
 from bettong.jars import CONNECTOR_JARS
+from bettong_processor.spark_master import is_on_one_machine, is_one_process
 
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
@@ -20,7 +21,7 @@ _COLLECTOR = {
     Schedule.RESIDENT: ("-XX:+UseSerialGC", "-Xms64m", "-Xmn24m"),
     Schedule.MICRO_BATCH: ("-XX:+UseParallelGC",),
 }
-# The class-data archive that Java starts from.
+# The class-data archive that a driver which runs all tasks itself starts from.
 _ARCHIVE = {Schedule.RESIDENT: RESIDENT, Schedule.MICRO_BATCH: MICRO_BATCH}
 
 
@@ -48,15 +49,16 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.showConsoleProgress": "false",
     }
-    local = settings.spark_master.startswith("local")
-    is_cluster = settings.spark_master.startswith("local-cluster")
-    if local or settings.spark_ui is not None:
+    is_local = is_on_one_machine(settings.spark_master)
+    if is_local or settings.spark_ui is not None:
         options["spark.ui.enabled"] = str(bool(settings.spark_ui)).lower()
     jars = [str(jar) for jar in connector_jars(settings)]
-    if local:
-        # Spark's launcher orders the class path of `local-cluster[...]` in its own way, with which no archive is read.
-        archived = () if is_cluster else reading(_ARCHIVE[settings.schedule])
-        java = shlex.join((*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1", *archived))
+    if is_local:
+        in_one_process = is_one_process(settings.spark_master)
+        # On few cores the second-tier compiler costs more than it saves: 7.9 CPU seconds without it instead of 12.5
+        # for 3 M messages, start included (docs/performance-profiles.md).
+        java = (*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1")
+        archived = reading(_ARCHIVE[settings.schedule]) if in_one_process else ()
         options |= {
             # Not `spark.jars`: classes in the archive must be on Java's class path from the start.
             "spark.driver.extraClassPath": os.pathsep.join(jars),
@@ -64,12 +66,10 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            # On few cores the second-tier compiler costs more than it saves: 7.9 CPU seconds without it instead of 12.5
-            # for 3 M messages, start included (docs/performance-profiles.md).
-            "spark.driver.extraJavaOptions": java,
-            "spark.executor.extraJavaOptions": java,
+            "spark.driver.extraJavaOptions": shlex.join((*java, *archived)),
+            "spark.executor.extraJavaOptions": shlex.join((*java, *reading(EXECUTOR))),
         }
-        if not is_cluster:
+        if in_one_process:
             # Every user of the machine can connect to loopback, so Spark's listeners require a secret, which Spark
             # generates itself where driver and executor are one process.
             options["spark.authenticate"] = "true"
