@@ -10,6 +10,7 @@ Makes what environments are missing, then lets everyone run in turns. Prints a t
 date, with a plot, beside those of `make bench`.
 """
 
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from rich.table import Table
 from benchmarks import report
 from benchmarks.measuring import Measurement, measure_machine
 from benchmarks.peers import environments
+from benchmarks.peers.ceilings import ceilings
 from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
 from benchmarks.peers.fixed_rate import FixedRate
 from benchmarks.peers.race import RaceError
@@ -76,6 +78,7 @@ def main(
         title = f"{of.name}: {of.asked}; {_shown(of, size)}, {runs} runs"
         console.print(report.table([each for each in measured if each.unit != "MB"], title))
         if not of.at_rate:
+            console.print(ceilings(entries, os.cpu_count() or 1))
             console.print(_footprints(entries, f"{of.name}: memory of all processes, and stored state"))
         console.print(_notes(entries))
         who = {entry.name: entry.note for entry in entries}

@@ -28,6 +28,9 @@ from bettong.closing import Closing
 from bettong.local.broker import KafkaBroker
 from examples.market_spread_oracle import Results
 
+# The part of a speed's CPU that is not the contestant's.
+FEEDING = "feeder, reader and their broker"
+
 _WAIT_S_MAX = 30.0
 _POLL_S = 0.02
 _BATCH = 10_000
@@ -71,7 +74,8 @@ Start = Callable[[Trial], AbstractContextManager[Running]]
 def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> list[Sample]:
     """Messages a second between opening and end, with the CPU of the contestant's processes; then `footprint.METRICS`.
 
-    Memory is that when the clock starts, and when it stops. Raises RaceError, BettongError.
+    Its parts have the CPU of what feeds and reads, the topics' broker included. Memory is that when the clock starts,
+    and when it stops. Raises RaceError, BettongError.
     """
     with (
         trial_of(load.topics, partitions=partitions, processes=processes) as trial,
@@ -82,15 +86,16 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
         feed(trial.bootstrap, load.opening)
         output.read(load.awaited_at_start, running, deadline)
         before_mb = memory_mb(running.pids())
-        spent_s, begun = cpu_s_of(running), time.perf_counter()
+        spent_s, feeding_s, begun = cpu_s_of(running), feeding_cpu_s(running), time.perf_counter()
         feed(trial.bootstrap, load.timed)
         output.read(load.awaited, running, deadline)
         seconds = time.perf_counter() - begun
-        spent_s = cpu_s_of(running) - spent_s
+        spent_s, feeding_s = cpu_s_of(running) - spent_s, feeding_cpu_s(running) - feeding_s
         after_mb = memory_mb(running.pids())
         check(load.split(output.read_on()), load.expected)
         stored_mb = running.stored_bytes() / BYTES_OF_MB
-    speed = Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+    millions = load.timed_messages / 1e6
+    speed = Sample(load.timed_messages / seconds, spent_s / millions, {FEEDING: feeding_s / millions})
     return [speed, Sample(before_mb), Sample(after_mb), Sample(stored_mb)]
 
 
@@ -162,6 +167,13 @@ def checked_value(record: Message) -> bytes:
 def cpu_s_of(running: Running) -> float:
     """CPU seconds of a contestant so far."""
     return sum(cpu_s(psutil.Process(pid)) for pid in running.pids())
+
+
+def feeding_cpu_s(running: Running) -> float:
+    """CPU seconds so far of this process, which feeds and reads, and of all below it but the contestant."""
+    this, pids = psutil.Process(), set(running.pids())
+    others = [each for each in this.children() if each.pid not in pids]
+    return sum(this.cpu_times()[:2]) + sum(map(cpu_s, others))
 
 
 class _Output(Closing):

@@ -36,6 +36,11 @@ def _alike(trial: Trial, module: str) -> list[Arguments]:
     return [("-m", module)] * trial.processes
 
 
+def _numbered(trial: Trial, module: str) -> list[Arguments]:
+    """A call for each process, with its number: they share the work by it."""
+    return [("-m", module, str(number)) for number in range(trial.processes)]
+
+
 def _once(trial: Trial, module: str) -> list[Arguments]:  # noqa: ARG001 - see Calls
     """One call: the peer starts its own processes."""
     return [("-m", module)]
@@ -314,5 +319,14 @@ PEERS = [
         name="PyFlink, at least once",
         guarantee="at least once; a checkpoint each second",
         programs={_WORDS: "word_count_at_least_once"},
+    ),
+    Peer(
+        "no engine, Kafka's client copies",
+        "no_engine",
+        "nothing: it keeps neither state nor position",
+        _numbered,
+        {f"{NEXMARK}-q0": "copying"},
+        package="confluent-kafka",
+        own_environment=False,
     ),
 ]

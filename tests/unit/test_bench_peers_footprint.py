@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.peers` says of memory and of stored state."""
+"""What `python -m benchmarks.peers` says of memory, of stored state, and of the CPU that is nobody's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from rich.console import Console
 
 from benchmarks.measuring import Sample
 from benchmarks.peers.__main__ import _footprints
+from benchmarks.peers.ceilings import ceilings
 from benchmarks.peers.entries import entries_of
 from benchmarks.peers.footprint import METRICS, bytes_below, memory_mb
+from benchmarks.peers.race import FEEDING, feeding_cpu_s
 from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS
 
 _HOLDS_MB = 64
@@ -53,6 +55,46 @@ def test_growth_is_the_median_of_the_differences_of_runs() -> None:
     row = next(line for line in shown.get().splitlines() if first.name in line)
     assert [cell.strip() for cell in row.split("│")[2:-1]] == ["200.0", "230.0", "10.0", "2.0"]
     assert second.name not in shown.get(), "it has not run"
+
+
+class _Contestant:
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def pids(self) -> list[int]:
+        return [self._pid]
+
+    def check(self) -> None:
+        raise AssertionError
+
+    def stored_bytes(self) -> int:
+        raise AssertionError
+
+
+def test_the_cpu_of_what_feeds_is_that_of_all_but_the_contestant() -> None:
+    spins = "import time\nwhile time.process_time() < 0.5: pass\nprint('spun', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", spins], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "spun\n"
+        with_child_s, without_s = (
+            feeding_cpu_s(_Contestant(os.getpid())),
+            feeding_cpu_s(_Contestant(child.pid)),
+        )
+        child.communicate("\n")
+    assert 0.4 < with_child_s - without_s < 1.0
+
+
+def test_the_highest_speed_is_what_the_cores_could_feed_and_read() -> None:
+    first, second, *_ = entries_of(WORKLOADS["nexmark-q0"])
+    first.measurements[0].samples += [Sample(100_000, own, {FEEDING: 8.0}) for own in (11.0, 12.0, 17.0)]
+    console = Console(width=200)
+    with console.capture() as text:
+        console.print(ceilings([first, second], 2))
+    row = next(line for line in text.get().splitlines() if first.name in line)
+    assert [cell.strip() for cell in row.split("│")[2:-1]] == ["12.00", "8.00", "100%", "250,000"]
+    assert second.name not in text.get(), "it has not run"
 
 
 def test_who_is_raced_by_frames_of_its_own_has_a_speed_alone() -> None:
