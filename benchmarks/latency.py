@@ -201,7 +201,7 @@ def _readings(partition: int, partitions: int, messages: int) -> list[Reading]:
 
 def _read(kafka: KafkaConnection, partitions: int, seen: Seen, done: threading.Event) -> None:
     starts = {TopicPartition(sink_topic("echo", "totals"), partition): 0 for partition in range(partitions)}
-    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20) as reader:
+    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
         while not done.is_set():
             for record in reader.poll(100, 1000):
                 frame, now_s = decode(record.value), time.time()

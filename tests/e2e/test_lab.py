@@ -12,6 +12,7 @@ import pytest
 
 from bettong.lab.results import read
 from bettong.lab.statistics.comparison import ChangeVerdict, compare
+from bettong.latency_parts import LatencyPart
 from tests.samples.lab_versions import commit, git, repository
 
 LAB = Path(__file__).parents[2] / "benchmarks" / "lab"
@@ -117,6 +118,8 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     percentiles = [found[f"sums at 2,000/s, {each}"][0] for each in ("p50", "p90", "p99", "p99.9", "max")]
     assert percentiles == sorted(percentiles)
     assert 0 < percentiles[0] < 10_000
+    parts_ms = [found[f"sums: {part.words}, mean"][0] for part in LatencyPart]
+    assert percentiles[0] / 4 < sum(parts_ms) <= percentiles[-1]
     assert found["CPU of all, a million messages"][0] > 0
     each_at_most = [values[0] for name, values in found.items() if name.startswith("memory of ")][1:]
     assert max(each_at_most) < found["memory of all, at most"][0] <= sum(each_at_most)
@@ -124,6 +127,7 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     assert {"sender: cores", "kafka: memory MB", "processor: messages/s", "python-worker: GC pause ms"} <= {
         row["metric"] for row in rows
     }
+    assert "sums, inside worker: part ms" in {row["metric"] for row in rows}
     assert lab("report", str(folder)).returncode == 0
     assert "p99.9" in (folder / "report.html").read_text()
 

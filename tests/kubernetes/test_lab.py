@@ -79,7 +79,7 @@ def test_a_run_on_a_cluster_leaves_a_folder_and_nothing_else_and_so_does_one_tha
     assert found.machine["target"] == f"Kubernetes v{KUBERNETES}, context here"
     assert "16 CPUs 64Gi" in found.machine["nodes"]
     assert "my/bettong/processor:3" in found.machine["images"]
-    assert found.machine["usage by"].startswith("nobody: ")  # no metrics server is there
+    assert found.machine["CPU and memory"].startswith("not measured: ")  # no metrics server is there
     assert found.latencies_ms["sums at 2,000/s, p50"][0] > 0
     series = pq.read_table(made / "series.parquet").to_pylist()
     assert {"sums: latency ms", "processor: lag records"} <= {row["metric"] for row in series}

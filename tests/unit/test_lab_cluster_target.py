@@ -23,7 +23,7 @@ from tests.console.api_server import served_api
 from tests.samples.lab_cluster import NAMESPACE, LabCluster, PlayedHelm
 from tests.waiting import eventually
 
-SAYS_NOTHING = "nobody: the server could not find the requested resource"
+NOT_MEASURED = "not measured: the server could not find the requested resource"
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_it_says_what_it_ran_on_and_why_nothing_is_known_of_its_use(
             "target": "Kubernetes v1.37.1, context here",
             "nodes": "1 of 16 CPUs 64Gi kubelet v1.36.0",
             "images": "my/processor:3",
-            "usage by": SAYS_NOTHING,
+            "CPU and memory": NOT_MEASURED,
         }
         assert not found.usage.points
     assert is_removed(api, helm)

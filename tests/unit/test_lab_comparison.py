@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from bettong.cli.lab.tables import notes, repeats_note
 from bettong.cli.main import app
 from bettong.errors import LabError
-from bettong.lab.measures import latencies, usages
+from bettong.lab.latency_parts import PartsSample, PartTotals
+from bettong.lab.measures import latencies, part_means, usages
 from bettong.lab.reading import LatencyRecorder, ResultReading
 from bettong.lab.results import differences, read
 from bettong.lab.spec import LoadStep, RunSpec
@@ -27,6 +28,7 @@ from bettong.lab.statistics.comparison import (
 )
 from bettong.lab.target.gc_pauses import GcPause
 from bettong.lab.target.sampling import KindSample, Usage
+from bettong.latency_parts import PARTS
 
 NOISE = 0.03
 
@@ -127,6 +129,9 @@ def names_of_a_run() -> list[str]:
     usage.add_sample({kind: KindSample(1.0, cpu_s=1.0, pss_mb=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
     measured = [
         *latencies(steps, {"out": Unread("out", 0, latency)}),
+        *part_means(
+            [PartsSample(0.0, {}), PartsSample(1.0, {"out": PartTotals(1, (1.0,) * len(PARTS))})], 0.0
+        ),
         *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
     ]
     return ["throughput", *(each.metric for each in measured)]
@@ -140,12 +145,13 @@ def test_what_a_user_looks_at_is_corrected_apart_from_details() -> None:
     ]
     assert [name.rpartition("/s, ")[2] for name in names if is_detail(name)] == [
         *("p90", "p99.99", "max"),
+        *(f"out: {part.words}, mean" for part in PARTS),
         *(f"CPU of {kind}, a million messages" for kind in ("kafka", "sender")),
         *(f"memory of {kind}, at most" for kind in ("kafka", "sender")),
         *(f"PSS of {kind}, at most" for kind in ("all", "kafka", "sender")),
         *("GC pauses of kafka, all", "network, a million messages"),
     ]
-    assert families(names) == {"metrics": 6, "details": 12}
+    assert families(names) == {"metrics": 6, "details": 17}
     assert families(["worker, p99 of memory"]) == {"metrics": 1}
 
 
@@ -178,7 +184,7 @@ def test_details_that_changed_make_no_other_change_likelier() -> None:
 
 def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
     names = names_of_a_run()
-    said = "to compare it with another run, each needs 5 repeats for its 6 metrics and 6 repeats for its 12 details"
+    said = "to compare it with another run, each needs 5 repeats for its 6 metrics and 6 repeats for its 17 details"
     assert repeats_note(names, 3) == f"{said}: this one has 3 (`--repeats`)"
     assert repeats_note(names, 5) == f"{said}: this one has 5 (`--repeats`)"
     assert repeats_note(names, 6) == ""
@@ -187,7 +193,7 @@ def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
 def test_the_number_of_runs_is_said_of_the_family_that_lacks_them() -> None:
     same = of_all(names_of_a_run(), [100.0, 101.0, 102.0, 103.0, 104.0])
     (line,) = notes(compare(same, same), [])
-    assert line.startswith("too few runs: a change of one of 12 details shows from 6 runs of each on")
+    assert line.startswith("too few runs: a change of one of 17 details shows from 6 runs of each on")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from bettong.client.message_files import Format, Portion, portions
-from bettong.client.message_input import InterruptibleInput, MessageFile, Piped, Wanted
+from bettong.client.message_input import MessageFile, Piped, Wanted
 from bettong.client.portion_sending import send_portions
 from bettong.client.refused_rows import end_reading
 from bettong.client.sender import Sender
@@ -25,7 +25,7 @@ class FileFeed:
     """Feeds one file to a stream. Call `send` in a thread of its own; all else is for one other thread.
 
     `frame`: most messages of a frame. `say`: called with a line for each of the first 20 rows that are left out;
-    without it, the first such row ends the feed. `interruptible`: what `file` reads from, to be stopped with the feed.
+    without it, the first such row ends the feed. `stopped`: set by `abandon`; an InterruptibleInput shares it.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class FileFeed:
         *,
         frame: int,
         say: Callable[[str], None] | None = None,
-        interruptible: InterruptibleInput | None = None,
+        stopped: threading.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sender = sender
@@ -49,9 +49,8 @@ class FileFeed:
         self._kind = kind
         self._frame = frame
         self._say = say
-        self._interruptible = interruptible
         self._clock = clock
-        self._ended = threading.Event()
+        self._stopped = stopped or threading.Event()
         self._progress: tuple[int, int] = (0, 0)
         self._progress_s = clock()
 
@@ -80,9 +79,7 @@ class FileFeed:
 
     def abandon(self) -> None:
         """Closes at once, without waiting for receipts. Does nothing when closed already."""
-        self._ended.set()
-        if self._interruptible is not None:
-            self._interruptible.stop()
+        self._stopped.set()
         self.sender.abandon()
 
     def wait(self) -> str:
@@ -103,7 +100,7 @@ class FileFeed:
             self.done = portion.done
 
     def _leave_out(self, complaint: str) -> None:
-        if self._ended.is_set():  # else a file of refused rows only would be read to its end
+        if self._stopped.is_set():  # else a file of refused rows only would be read to its end
             raise ClientError(f"{self.file} is not read any further")
         self.refused += 1
         if self._say is not None and self.refused <= SHOWN_MAX:

@@ -70,22 +70,18 @@ class Group(NamedTuple):
 
 
 class InterruptibleInput(io.RawIOBase):
-    """A descriptor whose reads end when another thread calls `stop`: a pipe may be silent for ever."""
+    """A descriptor whose reads end when `stopped` is set, by another thread: a pipe may be silent for ever."""
 
-    def __init__(self, descriptor: io.FileIO) -> None:
+    def __init__(self, descriptor: io.FileIO, stopped: threading.Event) -> None:
         self._input = descriptor
-        self._stopped = threading.Event()
+        self._stopped = stopped
 
     def readable(self) -> bool:
         """See RawIOBase."""
         return True
 
-    def stop(self) -> None:
-        """Makes a read that waits, and each later one, raise ClientError. Harmless when no read waits."""
-        self._stopped.set()
-
     def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
-        """See RawIOBase. Blocks until there is something, the input ends, or `stop`."""
+        """See RawIOBase. Blocks until there is something or the input ends. Raises ClientError once it is stopped."""
         while not self._stopped.is_set():
             if select.select([self._input], [], [], _POLL_S)[0]:
                 return self._input.readinto(buffer)

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
 from multiprocessing.synchronize import Barrier
+from threading import BrokenBarrierError
 
 from bettong.client.sender import Sender
 from bettong.errors import BettongError, LabError
@@ -27,6 +28,8 @@ _READY_S_MAX = 120.0
 _DURABLE_S_MAX = 300.0
 _STOP_S_MAX = 5.0
 _HEAD_START_S = 0.5
+# What a process reports that waited in vain for the others at the end of a round.
+_ROUND_BROKEN = f"another one failed, or was not done with a round within {_DURABLE_S_MAX:.0f} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,7 @@ class Clients:
 
     def begin(self) -> float:
         """Starts all at one time, and returns that: Unix time. Raises LabError when a process is not ready in time."""
-        for _, pipe in self._processes:
-            self._receive(pipe, _READY_S_MAX)
+        self._await_all(_READY_S_MAX)
         begin_s = time.time() + _HEAD_START_S
         for _, pipe in self._processes:
             pipe.send(begin_s)
@@ -87,17 +89,37 @@ class Clients:
 
     def finish(self, seconds: float) -> None:
         """Waits until all that they sent is durable. Raises LabError when one failed, or is not done in time."""
-        deadline = time.monotonic() + seconds + _DURABLE_S_MAX
-        for _, pipe in self._processes:
-            self._receive(pipe, deadline - time.monotonic())
+        self._await_all(seconds + _DURABLE_S_MAX)
 
-    def _receive(self, pipe: Connection, seconds: float) -> None:
-        try:
-            error = pipe.recv() if pipe.poll(max(0.0, seconds)) else f"no answer for {seconds:.0f} s"
-        except EOFError:
-            error = "it ended without reporting an error; its output above may hold one"
-        if error:
-            raise LabError(f"a client process failed: {error}")
+    def _await_all(self, seconds: float) -> None:
+        """Waits until all have reported. Raises LabError as soon as one has failed, whichever it is."""
+        deadline = time.monotonic() + seconds
+        numbers = {pipe: number for number, (_, pipe) in enumerate(self._processes, 1)}
+        is_round_broken = False
+        while numbers:
+            reported = wait(list(numbers), max(0.0, deadline - time.monotonic()))
+            if not reported:
+                raise self._failure(min(numbers.values()), f"no answer for {seconds:.0f} s")
+            for pipe in reported:
+                assert isinstance(pipe, Connection)  # noqa: S101 - only these are waited for
+                number, error = numbers.pop(pipe), _answer(pipe)
+                if error == _ROUND_BROKEN:
+                    is_round_broken = True  # the others tell by which of them
+                elif error:
+                    raise self._failure(number, error)
+        if is_round_broken:
+            raise LabError(f"a client process failed: {_ROUND_BROKEN}")
+
+    def _failure(self, number: int, error: str) -> LabError:
+        return LabError(f"client process {number} of {len(self._processes)} failed: {error}")
+
+
+def _answer(pipe: Connection) -> str:
+    """What a process has reported: "", or why it failed."""
+    try:
+        return str(pipe.recv())
+    except EOFError:
+        return "it ended without reporting an error; its output above may hold one"
 
 
 @contextmanager
@@ -141,29 +163,37 @@ def _start(
 def _run_client(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
     """Runs in a client process. Reports "" when it is ready and when all is durable; else what went wrong."""
     try:
-        pace = Pace(task.spec.steps)
-        rounds = load_of(task.spec).rounds()
-        first = next(rounds, [])
-        frames = due_frames(chain([first], rounds), task.frame_messages, pace)
-        with ExitStack() as opened:
-            feeds = _Feeds(task, opened)
-            for part in first:
-                if part.messages:  # all feeds are open before any sends, so that event time waits for each
-                    feeds.feed_of(part.source)
-            frame = next(frames, None)
-            pipe.send("")
-            begin_s = pipe.recv()
-            while frame is not None:
-                feed = feeds.feed_of(frame.source)
-                if feed is not None:
-                    _send_when_due(feed, frame, begin_s, paced=bool(task.spec.steps))
-                if frame.ends_round:
-                    _end_round(feeds, barrier)
-                frame = next(frames, None)
+        _send_all(task, barrier, pipe)
         pipe.send("")
     except BettongError as error:
         barrier.abort()
         pipe.send(str(error))
+    except BaseException:  # whatever it is, the others must not wait
+        barrier.abort()
+        raise
+
+
+def _send_all(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
+    """Reports that it is ready, waits for the begin, and sends what is assigned to this process."""
+    pace = Pace(task.spec.steps)
+    rounds = load_of(task.spec).rounds()
+    first = next(rounds, [])
+    frames = due_frames(chain([first], rounds), task.frame_messages, pace)
+    with ExitStack() as opened:
+        feeds = _Feeds(task, opened)
+        for part in first:
+            if part.messages:  # all feeds are open before any sends, so that event time waits for each
+                feeds.feed_of(part.source)
+        frame = next(frames, None)
+        pipe.send("")
+        begin_s = pipe.recv()
+        while frame is not None:
+            feed = feeds.feed_of(frame.source)
+            if feed is not None:
+                _send_when_due(feed, frame, begin_s, paced=bool(task.spec.steps))
+            if frame.ends_round:
+                _end_round(feeds, barrier)
+            frame = next(frames, None)
 
 
 def _send_when_due(feed: Sender | TopicFeed, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
@@ -178,5 +208,5 @@ def _end_round(feeds: _Feeds, barrier: Barrier) -> None:
     feeds.flush()
     try:
         barrier.wait(_DURABLE_S_MAX)
-    except Exception as error:
-        raise LabError("another client process failed, or did not end its round in time") from error
+    except BrokenBarrierError:
+        raise LabError(_ROUND_BROKEN) from None

@@ -1,4 +1,4 @@
-"""A run's folder: the run file, the metrics of each repeat, and their course over time.
+"""A run's folder: the run file, the metrics of each repeat, also over time.
 
 run.toml         what ran, as a run file for `bettong lab run`
 results.json     machine, versions, settings, and each metric with its repeats (see `results`)

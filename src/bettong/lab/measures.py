@@ -11,6 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.chaos.growth import Sample
 from bettong.chaos.nemeses import Injected
+from bettong.lab.latency_parts import PartsSample, mean_parts
 from bettong.lab.reading import ResultReading
 from bettong.lab.series import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint
 from bettong.lab.spec import LoadStep
@@ -75,6 +76,18 @@ def series_points(
     for each in injected:
         lasting_s = each.ended_s - each.begun_s if each.fault.for_s else 0.0
         yield SeriesPoint(each.begun_s - begin_s, f"{each.fault.label}: {FAULT}", lasting_s)
+
+
+def part_means(samples: Sequence[PartsSample], since_s: float) -> list[Measured]:
+    """The mean of each part of each sink's latency, of the results counted after `since_s`, Unix time.
+
+    A part of 0 is left out, because a ratio to it cannot be compared.
+    """
+    return [
+        Measured(f"{sink}: {part}, mean", "ms", mean_ms)
+        for sink, part, mean_ms in mean_parts(samples, since_s)
+        if mean_ms > 0
+    ]
 
 
 def partition_pauses(

@@ -17,8 +17,17 @@ from bettong.chaos.nemeses import Injected
 from bettong.edges.application_file import load as load_application
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
+from bettong.lab.latency_parts import part_points
 from bettong.lab.load import LabLoad, Pace, TopicLoad
-from bettong.lab.measures import Measured, cpu_shares, latencies, partition_pauses, series_points, usages
+from bettong.lab.measures import (
+    Measured,
+    cpu_shares,
+    latencies,
+    part_means,
+    partition_pauses,
+    series_points,
+    usages,
+)
 from bettong.lab.reading import LatencyRecorder, ResultReading, SinkReading, TopicReading
 from bettong.lab.series import SeriesPoint
 from bettong.lab.spec import RunSpec
@@ -77,12 +86,13 @@ def once(
     """
     pace = Pace(spec.steps)
     messages = spec.all_messages
+    say("making the load and its expected results")
     load = load_of(spec)
     planned = plan(load_application(spec.application))
     _check_topics(spec, load, planned)
-    say("computing the expected results")
     sizes = load.result_bytes()
     with terminable(), _running(spec, load, sizes, planned, say) as running:
+        say("waiting for the clients, which make the load, too")
         begin_s = running.clients.begin()
         say("sending the load")
         for each in running.readings.values():
@@ -95,6 +105,7 @@ def once(
             say("waiting for the last results")
             _await_results(running.readings, settle_s_max)
         running.target.wait(_QUIET_S)
+        _check_readings(running.readings)
     _check_results(spec, load, running.readings, injected)
     if spec.steps and isinstance(load, TopicLoad):
         for each in running.readings.values():
@@ -111,6 +122,8 @@ def once(
         end_s = max((each.last_s for each in running.readings.values()), default=time.time())
         repeat.measured.append(Measured("throughput", "messages/s", messages / (end_s - begin_s)))
     repeat.measured += latencies(spec.steps, running.readings)
+    repeat.series += part_points(collected.parts, begin_s)
+    repeat.measured += part_means(collected.parts, begin_s + spec.warm_up_s)
     if spec.faults:
         repeat.measured += partition_pauses(running.readings, collected.changes, begin_s + spec.warm_up_s)
     if spec.lasting_s > spec.warm_up_s:
@@ -125,8 +138,10 @@ def _running(
 ) -> Iterator[_Running]:
     """`sizes`: see `LabLoad.result_bytes`, computed before this because it may use all of the machine's CPU."""
     with ExitStack() as opened:
+        say("starting the application")
         target = opened.enter_context(_target(spec, planned, say))
         feeding = opened.enter_context(clients(spec, target.sender, target.topics))
+        say("waiting until the first messages are processed")
         _send_first(target, load)
         readings = {
             sink: opened.enter_context(_reading(sink, size, spec, target)) for sink, size in sizes.items()
@@ -173,14 +188,22 @@ def _send_first(target: RunTarget, load: LabLoad) -> None:
 
 
 def _await_results(readings: Mapping[str, ResultReading], settle_s_max: float) -> None:
+    """Raises LabError if a sink could not be read, even if others are late; else LateError if one lacks results."""
     deadline = time.monotonic() + settle_s_max
+    for each in readings.values():
+        each.done.wait(max(0.0, deadline - time.monotonic()))
+    _check_readings(readings)
     for sink, each in readings.items():
-        if not each.done.wait(max(0.0, deadline - time.monotonic())):
+        if not each.done.is_set():
             raise LateError(
                 f"sink {sink}: not all results came in {settle_s_max:g} s, only {len(each.content):,} bytes of them"
             )
-        if each.failure is not None:
-            raise LabError(f"sink {sink}: {each.failure}")
+
+
+def _check_readings(readings: Mapping[str, ResultReading]) -> None:
+    failed = [f"sink {sink}: {each.failure}" for sink, each in readings.items() if each.failure is not None]
+    if failed:
+        raise LabError("; ".join(failed))
 
 
 def _check_results(

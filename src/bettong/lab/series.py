@@ -7,6 +7,7 @@ from dataclasses import dataclass
 # The second part of the name of a series, after the colon.
 CORES, MEMORY, PSS, LATENCY, LAG = "cores", "memory MB", "PSS MB", "latency ms", "lag records"
 TAKEN, NETWORK, GC_PAUSE, FAULT = "messages/s", "network MB/s", "GC pause ms", "fault"
+PART = "part ms"
 MACHINE = "machine"
 
 

@@ -15,7 +15,7 @@ from bettong.lab.statistics.growing import SeriesGrowth
 from bettong.lab.statistics.search import Probe
 
 _BARS = "▁▂▃▄▅▆▇█"
-_COURSE_MAX = 40
+_TREND_MAX = 40
 _STYLES = {
     ChangeVerdict.BETTER: "green",
     ChangeVerdict.WORSE: "bold red",
@@ -74,12 +74,12 @@ def growth_table(found: Sequence[SeriesGrowth]) -> Table:
 
 
 def history_table(found: Sequence[MetricHistory]) -> Table:
-    """One row per metric: its course, and where it changed."""
+    """One row per metric: its trend, and where it changed."""
     table = Table(caption="oldest commit to newest; the medians")
     table.add_column("metric", overflow="fold")
     for name in ("first", "newest"):
         table.add_column(name, justify="right")
-    table.add_column("course")
+    table.add_column("trend")
     table.add_column("changed", overflow="fold")
     for each in found:
         medians = [median(values) for values in each.runs]
@@ -89,13 +89,13 @@ def history_table(found: Sequence[MetricHistory]) -> Table:
             for step in each.steps
         ]
         ends = (f"{shown(value)} {each.unit}" for value in (medians[0], medians[-1]))
-        table.add_row(escape(each.name), *ends, _course(medians), "\n".join(steps))
+        table.add_row(escape(each.name), *ends, _trend(medians), "\n".join(steps))
     return table
 
 
-def _course(values: Sequence[float]) -> str:
+def _trend(values: Sequence[float]) -> str:
     """A bar for each of the newest forty values."""
-    newest = values[-_COURSE_MAX:]
+    newest = values[-_TREND_MAX:]
     most = max(newest)
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in newest)
 

@@ -14,7 +14,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.lab.page.plots import Lines, PlotMark, svg
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, read, shown
-from bettong.lab.series import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PSS, TAKEN
+from bettong.lab.series import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PART, PSS, TAKEN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +47,7 @@ _HEADLINES = ("throughput", ", p50", ", p99", ", p99.9")
 _OVER_TIME = {
     TAKEN: ("Throughput: messages that all stages take in", "messages/s"),
     LATENCY: ("Median latency", "ms"),
+    PART: ("Parts of the latency, means of a second", "ms"),
     LAG: ("Lag", "records"),
     CORES: ("Cores in use", "cores"),
     MEMORY: ("Memory", "MB"),

@@ -39,7 +39,7 @@ COSTS = frozenset({"us", "ms", "s", "MB", "% of a core", "% more"})
 # Metrics of a run of the lab; other measurements have no details.
 _DETAIL = re.compile(
     r"(CPU|memory) of (?!all\b).*|PSS of .*|GC pauses of .*|network, .*|.*/s, (p90|p99\.99|max)"
-    r"|.*: longest pause .*, .*"
+    r"|.*: longest pause .*, .*|.*: .*, mean"
 )
 _RESAMPLES = 9_999
 _SEED = 1

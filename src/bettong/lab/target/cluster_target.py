@@ -53,8 +53,8 @@ class ClusterTarget:
         ) as sampling:
             yield found
         found.usage, found.positions = sampling.usage, sampling.positions
-        by = "metrics.k8s.io" if found.usage.points else f"nobody: {sampling.unmeasured}"
-        found.facts = _facts(self.cluster) | {"usage by": by}
+        measured = "from metrics.k8s.io" if found.usage.points else _not_measured(sampling.unmeasured)
+        found.facts = _facts(self.cluster) | {"CPU and memory": measured}
 
     def inject_faults(self, begin_s: float) -> list[Injected]:  # noqa: ARG002 - a run has no faults here
         """See `RunTarget`."""
@@ -146,6 +146,10 @@ def _facts(cluster: Cluster) -> dict[str, str]:
         "nodes": _nodes(cluster, {pod["spec"].get("nodeName", "") for pod in pods} - {""}),
         "images": ", ".join(sorted(images)),
     }
+
+
+def _not_measured(why: str) -> str:
+    return f"not measured: {why}" if why else "not measured"
 
 
 def _nodes(cluster: Cluster, names: set[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.lab.spec import RunSpec
 from bettong.lab.target.folding import await_folded
 from bettong.lab.target.gc_pauses import logging_pauses, pauses
+from bettong.lab.target.parts_sampling import PartsSampling
 from bettong.lab.target.pauses import assignment_changes
 from bettong.lab.target.sampling import UsageSampling
 from bettong.lab.target.target import Collected
@@ -32,7 +33,7 @@ _GC_LOG = "gc_log"
 
 @dataclass(frozen=True, slots=True)
 class SuiteTarget:
-    """See `RunTarget`; made by `suite_target`."""
+    """See `RunTarget`; made by `suite_target`. `is_paced`: messages come at a rate, so latencies say something."""
 
     suite: Suite
     topics: RunTopics | None
@@ -40,6 +41,7 @@ class SuiteTarget:
     faults: Sequence[PlannedFault]
     nemesis: Nemesis
     folder: Path
+    is_paced: bool
 
     @property
     def sender(self) -> str:
@@ -60,13 +62,14 @@ class SuiteTarget:
     @contextmanager
     def collecting(self, begin_s: float, *, positions_every_s: float) -> Iterator[Collected]:
         """See `RunTarget`."""
-        found = Collected()
+        found, parts = Collected(), PartsSampling(lambda: self.suite.record)
         with (
             UsageSampling(lambda: self.suite.record.services, begin_s) as sampling,
             LagWatch(self.plan, lambda: self.suite.record, every_s=positions_every_s) as watch,
+            parts if self.is_paced else nullcontext(),
         ):
             yield found
-        found.usage, found.positions = sampling.usage, watch.positions
+        found.usage, found.positions, found.parts = sampling.usage, watch.positions, parts.samples
         found.gc_pauses = [each for each in pauses(self.folder) if each.at_s >= begin_s]
         log = self.suite.record.services[PROCESSOR.name].log.read_text()
         found.changes = [each for each in assignment_changes(log) if each.at_s >= begin_s]
@@ -93,7 +96,7 @@ def suite_target(spec: RunSpec, plan: Plan) -> Iterator[SuiteTarget]:
         )
         suite = opened.enter_context(Suite(_options(spec, topics, faults, folder)))
         nemesis = opened.enter_context(Nemesis(Arena(lambda: suite.record, {})))
-        yield SuiteTarget(suite, topics, plan, faults, nemesis, folder)
+        yield SuiteTarget(suite, topics, plan, faults, nemesis, folder, is_paced=bool(spec.steps))
 
 
 def _options(

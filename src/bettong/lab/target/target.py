@@ -10,6 +10,7 @@ from typing import Protocol
 from bettong.chaos.growth import Sample
 from bettong.chaos.log_position import LogPosition, lags
 from bettong.chaos.nemeses import Injected
+from bettong.lab.latency_parts import PartsSample
 from bettong.lab.target.gc_pauses import GcPause
 from bettong.lab.target.pauses import AssignmentChange
 from bettong.lab.target.sampling import Usage
@@ -20,13 +21,14 @@ from bettong.lab.target.topics import RunTopics
 class Collected:
     """What a target records while a run is measured. Complete when `collecting` exits.
 
-    `positions`: the processor's progress, by Unix time. `changes`: reassignments of partitions. `facts`: of the target,
-    in addition to those of this machine.
+    `positions`: the processor's progress, by Unix time. `parts`: of latencies; none without steps, nor on a cluster.
+    `changes`: reassignments of partitions. `facts`: of the target, in addition to those of this machine.
     """
 
     usage: Usage = field(default_factory=Usage)
     positions: Sequence[LogPosition] = ()
     gc_pauses: Sequence[GcPause] = ()
+    parts: Sequence[PartsSample] = ()
     changes: Sequence[AssignmentChange] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 

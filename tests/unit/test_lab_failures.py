@@ -1,0 +1,98 @@
+"""What a run of the lab says when something fails: a client process, or the reading of a sink."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bettong.errors import ClientError, LabError, LateError
+from bettong.lab.clients import _ROUND_BROKEN, Clients, ClientTask, _run_client
+from bettong.lab.reading import LatencyRecorder, SinkReading
+from bettong.lab.run import _await_results
+from bettong.lab.spec import RunSpec
+
+LOAD = """
+class Failing:
+    def first(self): return []
+    def rounds(self): raise ValueError("what nobody foresaw")
+    def result_bytes(self): return {}
+    def wrong(self, results): return ""
+
+def load(messages, seed): return Failing()
+"""
+
+
+def reporting(answers: Sequence[str | None]) -> Clients:
+    """Processes that have reported these; None for one that has died."""
+    found = []
+    for answer in answers:
+        ours, theirs = multiprocessing.Pipe()
+        if answer is not None:
+            theirs.send(answer)
+        theirs.close()
+        found.append((multiprocessing.current_process(), ours))
+    return Clients(found)
+
+
+@pytest.mark.parametrize("first", ["", _ROUND_BROKEN])
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        ("sender 127.0.0.1:7, source 'orders': refused", "sender 127.0.0.1:7, source 'orders': refused"),
+        (None, "it ended without reporting an error"),
+    ],
+)
+def test_the_client_that_failed_is_named_and_not_those_that_waited_for_it(
+    first: str, second: str | None, text: str
+) -> None:
+    with pytest.raises(LabError, match=f"^client process 2 of 3 failed: {text}"):
+        reporting([first, second, ""]).finish(0.0)
+
+
+def test_clients_that_all_waited_in_vain_say_so() -> None:
+    with pytest.raises(LabError, match="another one failed, or was not done with a round within 300 s"):
+        reporting([_ROUND_BROKEN, _ROUND_BROKEN]).finish(0.0)
+
+
+def test_a_client_that_is_not_ready_is_named() -> None:
+    with pytest.raises(LabError, match=r"^client process 1 of 2 failed: load: no such file$"):
+        reporting(["load: no such file", ""]).begin()
+
+
+def test_a_client_that_was_killed_is_named_though_another_still_waits_for_it() -> None:
+    (_, dead) = reporting([None])._processes[0]
+    waiting, kept_open = multiprocessing.Pipe()
+    processes = [(multiprocessing.current_process(), pipe) for pipe in (waiting, dead)]
+    with kept_open, pytest.raises(LabError, match=r"^client process 2 of 2 failed: it ended without"):
+        Clients(processes).finish(60.0)
+
+
+def test_whatever_ends_a_client_the_others_do_not_wait_for_it(tmp_path: Path) -> None:
+    (tmp_path / "load.py").write_text(LOAD)
+    spec = RunSpec(name="fails", application="app.py", load=str(tmp_path / "load.py"), messages=10)
+    barrier = multiprocessing.get_context("spawn").Barrier(2)
+    ours, theirs = multiprocessing.Pipe()
+    with ours, theirs, pytest.raises(ValueError, match="what nobody foresaw"):
+        _run_client(ClientTask(spec, "127.0.0.1:1", None, 0), barrier, theirs)
+    assert barrier.broken
+
+
+def reading(sink: str) -> SinkReading:
+    return SinkReading("127.0.0.1:1", sink, 1, LatencyRecorder([], warm_up_s=0))
+
+
+def test_a_sink_that_could_not_be_read_is_not_late() -> None:
+    """A search for the highest rate takes late results for a rate that was missed."""
+    late, failed = reading("late"), reading("failed")
+    failed._fail(ClientError("receiver 127.0.0.1:1 refuses"))
+    with pytest.raises(LabError) as found:
+        _await_results({"late": late, "failed": failed}, 0.0)
+    assert (type(found.value), str(found.value)) == (LabError, "sink failed: receiver 127.0.0.1:1 refuses")
+
+
+def test_a_sink_that_lacks_results_is_late() -> None:
+    with pytest.raises(LateError, match=r"^sink late: not all results came in 0 s, only 0 bytes of them"):
+        _await_results({"late": reading("late")}, 0.0)
