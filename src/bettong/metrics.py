@@ -161,7 +161,7 @@ LAG = Metric(
     "lag",
     "records",
     "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads,"
-    " of a stage's partition",
+    " of a stage's partition, without what came since its worker last reported",
 )
 STALLED = Metric(
     "stalled_s",

@@ -8,11 +8,11 @@ import pytest
 
 from bettong import metrics
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
-from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
-from bettong.identifiers import PartitionId
-from bettong.inspection.deployment import DeploymentAnswers
+from bettong.identifiers import PartitionId, TopicPartition
+from bettong.inspection.deployment import DeploymentAnswers, inspection
 from bettong.inspection.live.deployment import LiveDeployment
 from bettong.inspection.overview import service_of
 from bettong.local.broker import KafkaBroker
@@ -20,6 +20,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.services import SERVICES
 from bettong.topics import stage_topic
 from tests.console.recordings import recorded
+from tests.waiting import eventually
 
 KNOWN = {metric.name for metric in metrics.ALL} | {metrics.AGE_S, metrics.TTL_S, "run", metrics.GAP_OFFSET}
 
@@ -87,3 +88,37 @@ def test_who_is_away_is_named_and_the_others_answer(
         assert live.answers(redis_may_be_away=True).silent.keys() == {"kafka"}
     with LiveDeployment(unique_name(), RedisConnection("redis://127.0.0.1:1/0"), None) as live:
         assert live.answers(redis_may_be_away=True).silent.keys() == {"redis"}
+
+
+def test_lag_is_of_what_a_worker_had_time_to_fold(
+    kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str]
+) -> None:
+    name, id_ = unique_name(), PartitionId("s", 0)
+    log = TopicPartition(stage_topic(name, "s"), 0)
+    with (
+        LogAdmin(kafka.bootstrap) as admin,
+        RedisStore(redis_server.url, name) as store,
+        LogWriter(kafka.bootstrap, frame_bytes_max=1000, buffer_bytes_max=100_000) as writer,
+        LiveDeployment(name, RedisConnection(redis_server.url), KafkaConnection(kafka.bootstrap)) as live,
+    ):
+        admin.create_topics([log.topic], partitions=1, replication=1, frame_bytes_max=1000)
+        writing = LiveMetrics(store)
+        folds: dict[str, str | int | float] = {metrics.SERVICE.name: "processor", metrics.LAG.name: 0}
+        writing.write_live("processor", folds, 1000)
+        written = 0
+
+        def lag_when_reported(offset: int) -> tuple[int | None, int | None]:
+            """After one record more."""
+            nonlocal written
+            writer.append(log, b"record", lambda _: None)
+            writer.flush(10)
+            written += 1
+            writing.write_partition(id_, {metrics.OFFSET.name: offset})
+            (row,) = inspection(name, [], live.answers()).partitions
+            return row.lag, row.unfolded
+
+        assert lag_when_reported(0) == (1, 1), "no report came while it waited for one"
+        eventually(
+            lambda: lag_when_reported(written) == (0, 1), what="no lag, while each report lacks one record"
+        )
+        eventually(lambda: (lag_when_reported(0)[0] or 0) > 1, what="the lag of a worker that stands")

@@ -127,7 +127,7 @@ def test_only_the_newest_results_wait_in_memory_while_redis_is_unavailable(store
         for offset in range(100):
             one.deliver(batcher.fold([record(0, offset)]))
             one.flush()
-        assert sum(len(messages) for _, messages in one._newest["raw"].frames) <= NEWEST + 1
+        assert sum(len(each.messages) for each in one._newest["raw"].frames) <= NEWEST + 1
         away.set()
         one.finish()
     assert RedisSink(store).results("raw", newest=100)[-2:] == [b"0.99.0", b"0.99.1"]

@@ -20,7 +20,6 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.servers.grpc_service import serving
-from tests.waiting import eventually
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,6 @@ def values(attributes: Any) -> dict[str, Any]:
 def _value(value: AnyValue) -> Any:
     kind = value.WhichOneof("value")
     return getattr(value, kind) if kind is not None else None
-
-
-def await_ends_of_exports() -> None:
-    """OpenTelemetry draws random numbers between its tries, which hypothesis takes for those of a test that follows."""
-    eventually(
-        lambda: all(each.name != "bettong-traces" for each in threading.enumerate()),
-        seconds=60,
-        what="no thread exports spans",
-    )
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import structlog
 
 from bettong import metrics
-from bettong.cli.status import summary
+from bettong.cli.status_texts import summary
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.live import shown
 from bettong.identifiers import PartitionId
@@ -46,7 +46,7 @@ def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
         now_s[0] += 2
         assert reported() == (
             "[red]1 partitions wait for a lost frame[/red]: readings/3: readings/a, frame 3: frame 2 did not"
-            " come before it, for 31 s"
+            " come before it, for 31 s; restart its client"
         )
         send(2, 1)
         assert not reported()

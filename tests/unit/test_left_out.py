@@ -1,7 +1,7 @@
 """Messages that were excluded because they killed workers stay in the status for a while, one by one."""
 
 from bettong import metrics
-from bettong.cli.status import summary
+from bettong.cli.status_texts import summary
 from bettong.edges.redis_store.live import shown
 from bettong.frames.frame import Frame
 from bettong.identifiers import Origin, PartitionId, SequenceNumber

@@ -215,9 +215,8 @@ def standing(moved_s: float, heard_s: float) -> EventProgress:
 
 
 def waiting(lag: int, progress: EventProgress) -> PartitionRow:
-    return PartitionRow(
-        "orders", 0, 100, None, 0, lag, None, None, None, watermark_ns=at_s(0), event_progress=progress
-    )
+    found = PartitionRow("orders", 0, 100, None, 0, lag, None, None, None, unfolded=lag)
+    return replace(found, watermark_ns=at_s(0), event_progress=progress)
 
 
 def test_under_load_who_has_stood_for_longer_than_records_wait_is_named_with_since_when_and_until_when() -> (

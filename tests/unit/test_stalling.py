@@ -25,6 +25,13 @@ def test_an_offset_beyond_the_end_that_was_read_before_is_not_counted() -> None:
     assert facts_of(speaks=True, ends={PARTITIONS[0]: 3}, offsets={PARTITIONS[0]: 5}).lag == 0
 
 
+def test_what_came_since_the_last_report_waits_only_for_all_that_is_known() -> None:
+    ends, offsets = {PARTITIONS[0]: 10}, {PARTITIONS[0]: 4}
+    assert facts_of(speaks=True, ends=ends, offsets=offsets).waiting == 6
+    kept_up = facts_of(speaks=True, ends=ends, offsets=offsets, reported=0)
+    assert (kept_up.waiting, kept_up.lag) == (0, 6)
+
+
 def test_nothing_moves_while_records_wait_and_nothing_is_folded() -> None:
     first = observed(Facts(speaks=True, lag=5, folded=7), None, 100.0)
     assert first == Seen(7, 100.0)

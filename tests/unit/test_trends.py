@@ -22,6 +22,8 @@ ROW = next(row for row in EMPTY.partitions if str(row.id) == "orders/0")
 
 
 def with_row(**changes: object) -> Inspection:
+    if "lag" in changes:
+        changes = {"unfolded": changes["lag"], **changes}
     return replace(EMPTY, partitions=[replace(ROW, **changes)])  # type: ignore[arg-type]
 
 
@@ -77,6 +79,15 @@ def test_lag_in_seconds_is_since_the_log_was_first_seen_to_end_behind_the_next_r
     assert seen(*came, (6.0, {"offset": 14, "lag": 6})).lag == Since(5.0), "one of the first five is left"
     assert seen(*came, (6.0, {"offset": 15, "lag": 5})).lag == Since(2.0), "these came later"
     assert seen(*came, (6.0, {"offset": 19, "lag": 0})).lag == Since(0.0)
+
+
+def test_lag_in_seconds_includes_the_time_before_a_worker_had_to_report_that_it_is_folded() -> None:
+    came: list[tuple[float, dict[str, object]]] = [
+        (0.0, {"lag": 0}),
+        (1.0, {"lag": 0, "unfolded": 5}),
+        (2.0, {"lag": 5, "unfolded": 9}),
+    ]
+    assert [seen(*came[:count]).lag for count in (1, 2, 3)] == [Since(0.0), Since(0.0), Since(1.0)]
 
 
 def test_lag_that_was_there_at_first_is_at_least_so_old() -> None:

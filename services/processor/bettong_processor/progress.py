@@ -1,7 +1,8 @@
 """Lag of the stages' partitions, and which of them stall: what a driver reports, under either schedule.
 
 It compares the ends of the logs in Kafka with the offsets that partitions have reported, so records that no task folds
-count as well.
+count as well. Lag is up to where the logs ended before these reports were due (`bettong.earlier_ends`): what came since
+may be folded already.
 """
 
 import threading
@@ -12,9 +13,10 @@ from typing import Protocol
 
 from bettong import metrics
 from bettong.config.processor import ProcessorSettings
+from bettong.earlier_ends import EarlierEnds
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.errors import LogError, StoreError
+from bettong.errors import LogError, PasswordError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition, in_use
 from bettong.logs import Logger
 from bettong_processor.reporting import held_up
@@ -91,11 +93,12 @@ class Progress:
         stages: Mapping[str, str],
         *,
         partitions: int,
+        report_interval_s: float,
         clock: Callable[[], float],
         logger: Logger,
         committed: Callable[[], Offsets] = dict,
     ) -> None:
-        """`stages`: by their topics, each with `partitions` in use.
+        """`stages`: by their topics, each with `partitions` in use. `report_interval_s`: of partitions.
 
         `committed`: offsets by (topic, partition) that are known from elsewhere to be folded, as Redis may have lost
         the partitions' reports.
@@ -112,6 +115,7 @@ class Progress:
         self._idle: Mapping[TopicPartition, Idle] = {}
         self._waits_for = ""
         self._ends: Offsets = {}
+        self._earlier = EarlierEnds[TopicPartition](report_interval_s)
         self._rest = Rest(clock())
         self._stopping = threading.Event()
 
@@ -136,6 +140,7 @@ class Progress:
             reported,
             stages,
             partitions=settings.partitions,
+            report_interval_s=settings.live_interval_ms / 1000,
             clock=time.monotonic,
             logger=logger,
             committed=committed,
@@ -175,12 +180,13 @@ class Progress:
     def _check(self) -> None:
         try:
             ends = in_use(self._log.ends(self._stages), self._partitions)
-            begins = self._log.beginnings(self._stages)
-        except LogError as error:
+            ends_before = self._earlier.before(self._clock())
+            self._earlier.add(ends, self._clock())
+            reported = in_use(self._reported.partitions(), self._partitions)
+            offsets = self._folded(ends, reported)
+        except (LogError, PasswordError) as error:
             self._metrics, self._idle, self._waits_for = {}, {}, str(error)
             return
-        try:
-            reported = in_use(self._reported.partitions(), self._partitions)
         except StoreError:
             self._metrics, self._idle, self._waits_for = {}, {}, ""
             return
@@ -188,11 +194,10 @@ class Progress:
         if ends != self._ends:
             self._ends = ends
             self._rest.end(self._clock())
-        offsets = folded(ends, begins, reported, self._stages, self._committed())
         self._idle = idle(ends, offsets, reported, self._stages)
         stalls = self._stalls.observe(ends, offsets, self._clock())
         self._metrics = {
-            **metrics.lags(ends, offsets, self._stages),
+            **metrics.lags(ends if ends_before is None else ends_before, offsets, self._stages),
             **{
                 f"{metrics.STALLED.name}/{self._stages[topic]}/{partition}": round(seconds, 1)
                 for (topic, partition), seconds in stalls.items()
@@ -200,14 +205,24 @@ class Progress:
             },
         }
 
+    def _folded(self, ends: Offsets, reported: Mapping[PartitionId, Mapping[str, str]]) -> Offsets:
+        """See `folded`. At rest the broker is not asked where logs begin: no log begins behind its end."""
+        committed = self._committed()
+        offsets = folded(ends, {}, reported, self._stages, committed)
+        if offsets == ends:
+            return offsets
+        return folded(ends, self._log.beginnings(self._stages), reported, self._stages, committed)
+
     def _run(self) -> None:
         try:
             while not self._stopping.wait(_POLL_S):
                 self.check()
         except Exception as error:  # noqa: BLE001 - whatever ends this thread is reported
             if not self._stopping.is_set():
-                self._waits_for = "lag is not measured any more (see the log)"
-                self._logger.warning("lag is not measured any more", fault=repr(error))
+                self._waits_for = f"lag is not measured any more: start the processor again ({error!r})"
+                self._logger.warning(
+                    "lag is not measured any more, start the processor again", fault=repr(error)
+                )
         finally:
             self._metrics, self._idle = {}, {}
             self._log.close()

@@ -10,6 +10,7 @@ from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import StoreError
 from bettong.hot_keys import NO_HOT_KEYS
 from bettong.identifiers import PartitionId
+from bettong.listing import first_texts
 from bettong.logs import Logger
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.saved_snapshots import SavedSnapshot
@@ -93,8 +94,7 @@ def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
         for partition, record in sorted(partitions.items())
         if (text := record.get(metrics.FAULT.name))
     ]
-    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
-    return "; ".join(found[:_NAMED_MAX]) + more
+    return first_texts(found, _NAMED_MAX)
 
 
 def gap_text(gap: Gap | None) -> str:

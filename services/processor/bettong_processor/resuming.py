@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId, TopicPartition
-from bettong.listing import first_named
+from bettong.listing import first_named, first_texts
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
@@ -89,14 +89,11 @@ def _truncated_text(gaps: Mapping[PartitionId, tuple[int, int]]) -> str:
     named = [
         f"stage {stage!r}, partition {partition}: no state reaches offset {begin}, where its log begins now; "
         + (f"its newest snapshot is of offset {newest}" if newest else "it has no snapshot")
-        for (stage, partition), (newest, begin) in sorted(gaps.items())[:_NAMED_MAX]
+        for (stage, partition), (newest, begin) in sorted(gaps.items())
     ]
-    more = f"; and {len(gaps) - _NAMED_MAX} partitions more" if len(gaps) > _NAMED_MAX else ""
     return (
-        "; ".join(named)
-        + more
-        + ". The log no longer holds the records in between: restore the snapshots, or start"
-        " under another application name; and lengthen the retention of the topic"
+        f"{first_texts(named, _NAMED_MAX)}. The log no longer holds the records in between: restore the snapshots, or"
+        " start under another application name; and lengthen the retention of the topic"
     )
 
 

@@ -39,6 +39,7 @@ from bettong_processor.micro_batch.offsets import (
 )
 from bettong_processor.programs import programs
 from bettong_processor.references.loading import Loads
+from bettong_processor.references.lost import LostVersions
 from bettong_processor.references.opening import kept_tables
 from bettong_processor.references.reloading import Reloading, store_first
 from bettong_processor.resident import driver as resident
@@ -102,20 +103,21 @@ def _run(
                 # So that the first batch, or a takeover of the lead, need not wait for Python to start.
                 beside.submit(warm_up, context, settings)
 
-            loads = Loads()
+            loads, lost = Loads(), LostVersions()
 
             def start_with(settings: ProcessorSettings) -> Run:
                 planned = programs(settings).plan
                 tables = kept_tables(settings, planned, store, loads, log)
                 store_first(
                     tables,
+                    lost,
                     # A processor that has lost the lead stores nothing: the new leader may be storing.
                     is_stopping=lambda: supervisor.is_stopping() or not leading.leads,
                     waiting=partial(live.report, "waiting"),
                     poll_s=live.interval_s,
                 )
                 run = _start(context, settings, planned, admin, store, lead, log)
-                return Reloading(run, tables, clock=time.time, log=log) if tables else run
+                return Reloading(run, tables, lost, clock=time.time, log=log) if tables else run
 
             changing = partial(ChangingRun, code, start_with, log) if code is not None else None
             supervisor = Supervisor(

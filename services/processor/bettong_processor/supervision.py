@@ -211,7 +211,7 @@ class Supervisor:
                 self._stop.wait(self._wait_s_min)
                 continue
             except ReferenceLoadError as error:
-                self._log.error("nothing is folded: a reference table has no version yet", fault=str(error))
+                self._log.error("nothing is folded: a reference table cannot be loaded", fault=str(error))
                 reason, missing = [str(error)], {metrics.REFERENCES.name: str(error)}
             except SupersededError as error:
                 self._log.warning("gives up the lead", reason=str(error))

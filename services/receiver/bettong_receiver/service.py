@@ -215,7 +215,11 @@ class Receiver:
     def _log_failure(self, task: "asyncio.Task[None]") -> None:
         """Logs the failure of a background task, which does not stop the receiver."""
         if not task.cancelled() and task.exception() is not None:
-            self._log.error("a background task ended unexpectedly", exc_info=task.exception())
+            self._log.error(
+                "a background task ended unexpectedly; start this receiver again to have it back",
+                task=getattr(task.get_coro(), "__qualname__", ""),
+                exc_info=task.exception(),
+            )
 
 
 def _request_limits() -> Receiving:

@@ -68,7 +68,7 @@ class Feed:
         # Frames at the splitter, and their bytes.
         self._splitting = 0
         self._ahead = Buffer(AHEAD_BYTES_MAX, free_bytes=1)
-        self._all_read = asyncio.Event()
+        self._all_appended = asyncio.Event()
         self._giving_up: asyncio.TimerHandle | None = None
         self._opening: Entry | None = None
         self._finished = False
@@ -129,8 +129,8 @@ class Feed:
     ) -> None:
         """Passes a frame to the splitter; waits while the lease is in doubt or a buffer is full.
 
-        Raises Refusal when the feed takes no more. When this frame is refused, `all_read` and `receipt` raise it, and
-        no frame behind it is read. Without a lease the caller must ensure by other means that nobody else feeds the
+        Raises Refusal when the feed takes no more. When this frame is refused, `all_appended` and `receipt` raise it,
+        and no frame behind it is read. Without a lease the caller must ensure by other means that nobody else feeds the
         stream. `oversized`: see `Session.take`.
         """
         await self._take(lambda: frame, frame.ByteSize(), lease, oversized)
@@ -155,12 +155,12 @@ class Feed:
             raise
         self._splitting += 1
         self._ahead.add(size)
-        self._all_read.clear()
+        self._all_appended.clear()
 
-    async def all_read(self) -> None:
+    async def all_appended(self) -> None:
         """Returns when all frames taken were appended to the log. Raises the refusal of one."""
         while self._splitting and self._refusal is None:
-            await self._all_read.wait()
+            await self._all_appended.wait()
         if self._refusal is not None:
             raise self._refusal
 
@@ -177,7 +177,7 @@ class Feed:
                 self._giving_up = asyncio.get_running_loop().call_later(RECEIPTS_WAIT_S, self.fail, outcome)
             self.wake()
         if not self._splitting or self._refusal is not None:
-            self._all_read.set()
+            self._all_appended.set()
 
     async def _handed_over(self, entry: Entry, work: Work) -> None:
         """Waits for the work; it is done even if the caller is cancelled. Raises what it raises."""

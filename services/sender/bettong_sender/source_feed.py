@@ -99,9 +99,9 @@ class _Stream:
         # The sender that stored the boundaries has fenced all others: no lease is needed.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
-    async def all_read(self) -> None:
+    async def all_appended(self) -> None:
         """Returns when all records that were sent are appended to the log. Raises Refusal."""
-        await self.feed.all_read()
+        await self.feed.all_appended()
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
         """Why records fit no frame, by row; smaller batches would not help. Empty when all fit."""
@@ -224,7 +224,7 @@ class SourceFeed:
                 for stream, batch in batches:
                     await stream.send(batch)
                 for stream, _ in batches:
-                    await stream.all_read()
+                    await stream.all_appended()
                 if small:
                     await asyncio.sleep(rest_s(clock() - begun_s))
                     poll = self._start_poll(reader, streams)

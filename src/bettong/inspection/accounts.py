@@ -38,7 +38,7 @@ class AccountLine:
 def account_lines(
     partitions: Mapping[PartitionId, Record], rows: Sequence[PartitionRow], *, are_ends_known: bool
 ) -> list[AccountLine]:
-    """One line for each point, by stage. `rows`: of all partitions. `are_ends_known`: whether lag is from the logs.
+    """One line for each point, by stage. `rows`: of all partitions. `are_ends_known`: whether Kafka was asked.
 
     Messages that were sent and are in no log differ only where all logs are folded: records are not of one moment.
     """
@@ -46,9 +46,9 @@ def account_lines(
         id_: found for id_, record in partitions.items() if (found := _accounts_in(record)) is not None
     }
     is_partial = any(
-        row.offset or row.lag for row in rows if PartitionId(row.stage, row.partition) not in accounts
+        row.offset or row.unfolded for row in rows if PartitionId(row.stage, row.partition) not in accounts
     )
-    is_at_rest = are_ends_known and all(row.lag == 0 for row in rows)
+    is_at_rest = are_ends_known and all(row.unfolded == 0 for row in rows)
     return [_line(each) for each in balance(accounts, is_at_rest=is_at_rest, is_partial=is_partial)]
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import PartitionRow, stands_still
 from bettong.inspection.services import DOWN, GIVEN_UP, UNKNOWN, ServiceRow
+from bettong.listing import first_texts
 
 CHANGES_MAX = 500
 DEAD_LETTERS = "dead letters"
@@ -115,7 +116,7 @@ def _workers(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     old = before.incarnations
     new = sorted(slot for slot, task in now.incarnations.items() if slot in old and old[slot] != task)
     if new:
-        yield "workers", "ended and were replaced: " + _together([f"slot {slot}" for slot in new])
+        yield "workers", "ended and were replaced: " + _first([f"slot {slot}" for slot in new])
 
 
 def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
@@ -123,22 +124,22 @@ def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]
     pairs = [(old[row.id], row) for row in now.partitions if row.id in old]
     moved = [(was, row) for was, row in pairs if row.slot != was.slot]
     if moved:
-        yield "partitions", _together([f"{row.id} from {_slot(was)} to {_slot(row)}" for was, row in moved])
+        yield "partitions", _first([f"{row.id} from {_slot(was)} to {_slot(row)}" for was, row in moved])
     still = [row for was, row in pairs if stands_still(row) and not stands_still(was)]
     if still:
         yield (
             "partitions",
-            "stand still: " + _together([f"{row.id} at offset {row.offset:,}" for row in still]),
+            "stand still: " + _first([f"{row.id} at offset {row.offset:,}" for row in still]),
         )
     going = [row for was, row in pairs if stands_still(was) and not stands_still(row)]
     if going:
-        yield "partitions", "make progress again: " + _together([str(row.id) for row in going])
+        yield "partitions", "make progress again: " + _first([str(row.id) for row in going])
     unsaved = [row for was, row in pairs if row.snapshot_fault and not was.snapshot_fault]
     if unsaved:
-        yield "snapshots", "not saved: " + _together([f"{row.id}: {row.snapshot_fault}" for row in unsaved])
+        yield "snapshots", "not saved: " + _first([f"{row.id}: {row.snapshot_fault}" for row in unsaved])
     saved = [row for was, row in pairs if was.snapshot_fault and not row.snapshot_fault]
     if saved:
-        yield "snapshots", "saved again: " + _together([str(row.id) for row in saved])
+        yield "snapshots", "saved again: " + _first([str(row.id) for row in saved])
     for was, row in pairs:
         if row.fault and row.fault != was.fault:
             yield str(row.id), f"is held up: {row.fault}"
@@ -147,7 +148,7 @@ def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]
 def _gaps(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     gaps, gaps_before = (len(each.overview.gaps) for each in (now, before))
     if gaps > gaps_before:
-        yield "partitions", f"{gaps} wait for a lost frame: {_together(list(now.overview.gaps))}"
+        yield "partitions", f"{gaps} wait for a lost frame: {_first(now.overview.gaps)}"
     elif gaps < gaps_before:
         yield "partitions", f"{gaps_before - gaps} no longer wait for a lost frame"
 
@@ -173,6 +174,5 @@ def _slot(row: PartitionRow) -> str:
     return "no slot" if row.slot is None else f"slot {row.slot}"
 
 
-def _together(texts: list[str]) -> str:
-    more = f"; and {len(texts) - _NAMED_MAX:,} more" if len(texts) > _NAMED_MAX else ""
-    return "; ".join(texts[:_NAMED_MAX]) + more
+def _first(texts: Sequence[str]) -> str:
+    return first_texts(texts, _NAMED_MAX)

@@ -35,10 +35,13 @@ Offsets = Mapping[PartitionId, int]
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """Where the logs of the stages begin and end."""
+    """Where the logs of the stages begin and end. `ends_before`: where they ended before the reports were due that the
+    records of partitions have; None while this is unknown.
+    """
 
     begins: Offsets
     ends: Offsets
+    ends_before: Offsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +94,20 @@ class Inspection:
 def inspection(application: str, services: list[ServiceRow], answers: DeploymentAnswers) -> Inspection:
     """The inspection that results from these answers."""
     logs = answers.logs
-    begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
     # Without Kafka, reported lag is of an earlier moment: no better than a guess.
     known = "kafka" not in answers.silent
     partitions = partition_rows(
-        answers.live, answers.partitions, begins=begins, ends=ends, slots=answers.slots, lag_known=known
+        answers.live,
+        answers.partitions,
+        begins=logs.begins if logs is not None else {},
+        ends=logs.ends if logs is not None else None,
+        ends_before=logs.ends_before if logs is not None else None,
+        slots=answers.slots,
+        lag_known=known,
     )
     if "redis" in answers.silent:  # the ends of logs alone do not show progress
         partitions = []
-    accounts = account_lines(answers.partitions, partitions, are_ends_known=ends is not None)
+    accounts = account_lines(answers.partitions, partitions, are_ends_known=logs is not None)
     return Inspection(
         application=application,
         services=services,

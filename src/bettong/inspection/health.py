@@ -15,12 +15,19 @@ from bettong.metrics import LAG, STANDBY, STATE, lag
 class Facts:
     """One check. `speaks`: whether its live record exists. `lag`: records in the log, not yet folded.
 
-    `folded`: the sum of the offsets that its partitions have reached.
+    `folded`: the sum of the offsets that its partitions have reached. `reported`: its own report of `lag`, without what
+    came since its partitions last reported; None where it has none.
     """
 
     speaks: bool
     lag: int
     folded: int
+    reported: int | None = None
+
+    @property
+    def waiting(self) -> int:
+        """The records that wait, as far as is known: a worker may have folded what came since its last report."""
+        return self.lag if self.reported is None else min(self.lag, self.reported)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +43,14 @@ def facts_of(
     speaks: bool,
     ends: Mapping[TopicPartition, int],
     offsets: Mapping[TopicPartition, int],
+    reported: int | None = None,
 ) -> Facts:
     """From where logs end, and the next offset of each partition that was ever folded, by (topic, partition).
 
     A partition that has reported no offset counts only while none has: Redis may have lost what others reported.
     """
     waiting = lag(ends, offsets) if offsets else sum(ends.values())
-    return Facts(speaks, waiting, sum(offsets.values()))
+    return Facts(speaks, waiting, sum(offsets.values()), reported)
 
 
 def observed(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:

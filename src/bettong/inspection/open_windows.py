@@ -147,9 +147,9 @@ def hold_of(row: PartitionRow, now_ns: int) -> Hold:
         waits_for = WaitsFor.PARTITION
     else:
         waits_for = WaitsFor.ORIGIN if holder.watermark_ns else WaitsFor.EVENT_TIME
-    if row.lag and _may_wait_among_records(holder, row.event_progress, now_ns):
+    if row.unfolded and _may_wait_among_records(holder, row.event_progress, now_ns):
         waits_for = WaitsFor.RECORDS
-    return Hold(row.id, row.watermark_ns, waits_for, holder, row.lag or None)
+    return Hold(row.id, row.watermark_ns, waits_for, holder, row.unfolded or None)
 
 
 def _may_wait_among_records(
@@ -193,7 +193,7 @@ def _inputs(row: PartitionRow, now_ns: int) -> list[InputWatermark]:
     if progress is None:
         return []
     # Where records wait, newer ones of an origin may be among them: only the log clock is exact.
-    at_ns = progress.log_ns if row.lag else max(now_ns, progress.log_ns)
+    at_ns = progress.log_ns if row.unfolded else max(now_ns, progress.log_ns)
     return [_input(row.id, each, progress, at_ns) for each in progress.inputs]
 
 

@@ -11,8 +11,9 @@ from bettong.inspection.accounts import AccountLine, differences
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.measures import Measures
 from bettong.inspection.objective import AboveObjective
-from bettong.inspection.overview import stands_still
+from bettong.inspection.overview import PartitionRow, stands_still
 from bettong.inspection.services import DOWN, GIVEN_UP, RUNNING, SILENT, ServiceRow
+from bettong.listing import first_texts
 from bettong.metrics import STANDBY
 
 # Shorter lags are not reported: such a burst is over before anybody has read of it.
@@ -111,6 +112,12 @@ def overall_state(found: Inspection, measured: Measures) -> OverallState:
     )
 
 
+def remedy_of_still(row: PartitionRow) -> str:
+    """What to do about a partition that stands still."""
+    nobody = row.stalled_s == math.inf
+    return "start a processor, or see why it does not fold" if nobody else "see the processor's log"
+
+
 def _of_services(found: Inspection) -> Iterator[Need]:
     remedies = {
         DOWN: "see its log; a suite starts it again by itself",
@@ -143,7 +150,7 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
             Level.BAD,
             f"{row.id} stands still",
             f"{row.stage}/{row.partition} stands still at offset {row.offset:,}: {long}, {row.lag or 0:,} records wait",
-            "see the processor's log" if not nobody else "start a processor, or see why it does not fold",
+            remedy_of_still(row),
         )
     if len(still) > _NAMED_MAX:
         yield Need(
@@ -157,7 +164,7 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
             Level.BAD,
             f"gap {text.partition(':')[0]}",
             f"waits for a lost frame: {text}",
-            "see that its client still runs: it sends it again",
+            "restart its client: it sends the frame again",
         )
     for text in found.overview.left_out[:_NAMED_MAX]:
         yield Need(
@@ -244,12 +251,10 @@ def _partitions(count: int, total: int, one: str, many: str) -> str:
 
 
 def _unheard(rows: Sequence[ServiceRow]) -> str:
-    named = [f"{row.name}: no report for {row.unheard_s or 0.0:.1f} s" for row in rows[:_NAMED_MAX]]
-    return "; ".join(named) + (f"; {len(rows) - _NAMED_MAX} more" if len(rows) > _NAMED_MAX else "")
+    named = [f"{row.name}: no report for {row.unheard_s or 0.0:.1f} s" for row in rows]
+    return first_texts(named, _NAMED_MAX)
 
 
 def _services(rows: Sequence[ServiceRow]) -> str:
-    named = [
-        f"{row.name}: {row.state}" + (f", {row.detail}" if row.detail else "") for row in rows[:_NAMED_MAX]
-    ]
-    return "; ".join(named) + (f"; {len(rows) - _NAMED_MAX} more" if len(rows) > _NAMED_MAX else "")
+    named = [f"{row.name}: {row.state}" + (f", {row.detail}" if row.detail else "") for row in rows]
+    return first_texts(named, _NAMED_MAX)

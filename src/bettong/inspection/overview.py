@@ -99,7 +99,8 @@ class PartitionRow:
     `watermark_ns`: 0 without event time. `slot`: the task that holds it, under the resident schedule.
     `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, recently.
     `event_progress`: None without event time, or if a worker of an older version folds it.
-    `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before the first one with a reported cost.
+    `unfolded`: of the log as it ends now; `lag`: of these the ones that its worker had time to report, see
+    `partition_rows`. `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before the first with a reported cost.
     `snapshot_fault`: why the store has not taken the newest one. `held_s`: see `metrics.HELD`; `read_ahead`,
     `unacknowledged`: see `queue_metrics`, None where no worker folds.
     """
@@ -134,6 +135,7 @@ class PartitionRow:
     held_s: float | None = None
     read_ahead: int | None = None
     unacknowledged: int | None = None
+    unfolded: int | None = None
 
     @property
     def id(self) -> PartitionId:
@@ -236,15 +238,17 @@ def partition_rows(
     *,
     begins: Mapping[PartitionId, int] | None = None,
     ends: Mapping[PartitionId, int] | None = None,
+    ends_before: Mapping[PartitionId, int] | None = None,
     slots: Mapping[PartitionId, int] | None = None,
     lag_known: bool = True,
 ) -> list[PartitionRow]:
     """One row for each partition, by stage and number. `slots`: the slot that holds each, if one does.
 
-    Lag is from the reported offset to `ends`, where logs end now; of a partition without a report (Redis may have
-    lost it) it is as reported by a driver that folds, else from the log's beginning. Without `ends` it is as the
-    driver reports it; None unless `lag_known`. Rates and latencies are None where no worker folds: the last ones are
-    out of date.
+    `unfolded` is from the reported offset to `ends`, where logs end now; of a partition without a report (Redis may
+    have lost it) it is as reported by a driver that folds, else from the log's beginning. Without `ends` it is as the
+    driver reports it; None unless `lag_known`. Lag is the same, but up to `ends_before`, where logs ended before these
+    reports were due: else what came since would count, which is folded already where a worker keeps up. Rates and
+    latencies are None where no worker folds: the last ones are out of date.
     """
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     reported = {name: value for record in drivers for name, value in record.items()}
@@ -253,22 +257,23 @@ def partition_rows(
     for stage, partition in sorted({*partitions, *(ends or ())}):
         key = PartitionId(stage, partition)
         record = partitions.get(key, {})
-        saved = _number(record, metrics.SNAPSHOT_OFFSET)
         offset = max(_total([record], metrics.OFFSET), (begins or {}).get(key, 0))
-        lag: float | None = None
+        known: float | None = None
         if ends is None or (folds and metrics.OFFSET.name not in record):
-            lag = _number(reported, metrics.LAG, f"/{stage}/{partition}")
-        if lag is None:
-            lag = max(0, ends.get(key, offset) - offset) if ends is not None else _number(record, metrics.LAG)
-        if not lag_known:
-            lag = None
+            known = _number(reported, metrics.LAG, f"/{stage}/{partition}")
+        if known is None:
+            known = ends.get(key, offset) - offset if ends is not None else _number(record, metrics.LAG)
+        lag = unfolded = max(0, int(known)) if known is not None and lag_known else None
+        if unfolded is not None and folds and ends_before is not None:
+            lag = min(unfolded, max(0, ends_before.get(key, offset) - offset))
         stalled_s = _number(reported, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
         rows.append(
             replace(
                 _folded(key, record, record if folds else {}),
                 offset=offset,
-                snapshot_offset=int(saved) if saved is not None else None,
-                lag=int(lag) if lag is not None else None,
+                snapshot_offset=_count(record, metrics.SNAPSHOT_OFFSET),
+                lag=lag,
+                unfolded=unfolded,
                 stalled_s=stalled_s if lag else None,
                 slot=(slots or {}).get(key),
             )

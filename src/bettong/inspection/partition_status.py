@@ -51,7 +51,8 @@ class PartitionStatus(Described):
         "bytes", "Its saved states, which a recovery reads; null while unknown."
     )
     lag_records: int | None = unit_field(
-        "records", "In its log, not yet folded; null while that is not known."
+        "records",
+        "In its log, not yet folded, without what came since its worker last reported; null while unknown.",
     )
     stalled_s: float | None = unit_field(
         "s",

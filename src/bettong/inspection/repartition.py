@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bettong.delivery import is_client
 from bettong.errors import LogError, NotAtRestError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, stream_of
-from bettong.listing import first_named
+from bettong.listing import first_named, first_texts
 from bettong.metrics import AGE_S, TTL_S
 from bettong.snapshots.partitioning import Partitioning
 from bettong.v1.snapshot_pb2 import Snapshot
@@ -154,11 +154,10 @@ def check_folded(found: Mapping[PartitionId, FoldedTo]) -> None:
         named = [
             f"stage {id_.stage!r}, partition {id_.partition}: saved up to offset {each.saved}, its log ends at"
             f" {each.end}"
-            for id_, each in sorted(behind.items())[:_NAMED_MAX]
+            for id_, each in sorted(behind.items())
         ]
-        more = f"; and {len(behind) - _NAMED_MAX} more partitions" if len(behind) > _NAMED_MAX else ""
         raise NotAtRestError(
-            f"{'; '.join(named)}{more}. Start the application without clients until nothing is left to fold"
+            f"{first_texts(named, _NAMED_MAX)}. Start the application without clients until nothing is left to fold"
             " (`bettong status`: lag 0), stop it, and try again"
         )
 

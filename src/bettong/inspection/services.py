@@ -71,7 +71,11 @@ def remote_rows(live: Mapping[str, Record], silent: Mapping[str, str] | None = N
         return [ServiceRow(name, UNKNOWN, detail=_REDIS_AWAY) for name in SERVICES]
     rows = [_reported_row(name, record) for name, record in sorted(live.items())]
     present = {service_of(record) for record in live.values()}
-    missing = [ServiceRow(name, DOWN, detail="writes no metrics") for name in SERVICES if name not in present]
+    missing = [
+        ServiceRow(name, DOWN, detail="no record in Redis: none runs, or none reaches Redis")
+        for name in SERVICES
+        if name not in present
+    ]
     return rows + missing
 
 

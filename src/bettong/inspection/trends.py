@@ -192,10 +192,10 @@ def of_late(samples: Sequence[_Sample], at_s: Callable[[_Sample], float]) -> tup
 
 def _seen(before: SeenPartition | None, row: PartitionRow, at_s: float) -> SeenPartition:
     marks = before.marks if before is not None else ()
-    if row.lag is not None:
-        end = row.offset + row.lag
+    if row.unfolded is not None:
+        end = row.offset + row.unfolded
         marks = tuple(mark for mark in marks if mark.end > row.offset)  # up to the others all is folded
-        if row.lag and (not marks or end > marks[-1].end):
+        if row.unfolded and (not marks or end > marks[-1].end):
             marks = (*marks, LogMark(at_s, end, before is None))
         if len(marks) > MARKS_MAX:
             marks = (marks[0], *marks[2::2])

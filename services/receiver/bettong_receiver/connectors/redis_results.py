@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bettong.backoff import Backoff
 from bettong.edges.redis_store import RedisSink, RedisStore
@@ -20,6 +21,7 @@ from bettong.errors import StoreError
 from bettong_receiver.background import Background
 from bettong_receiver.delivery.connector import (
     ConnectorUnavailableError,
+    FrameMessages,
     MovingPosition,
     Refused,
     SinkBatch,
@@ -42,6 +44,12 @@ _CLOSE_WAIT_S = 5.0
 _OPEN_WAIT_S = 1.0
 # A command is answered, or times out, within 15 s.
 _SEND_WAIT_S = 20.0
+
+# One transaction takes about as much, and what comes with it in one round. Redis serves nobody else meanwhile: for 1 GB
+# that is two seconds, after which leases end. Bytes are those of frames: as JSON, columns take a few times as many, and
+# names of fields for each message.
+_DELIVERY_BYTES_MAX = 16 * 1024 * 1024
+_DELIVERY_MESSAGES_MAX = 100_000
 
 _Delivery = tuple[SinkPartition, list[bytes], bytes]
 
@@ -88,10 +96,8 @@ class RedisConnector(SinkConnector[bytes]):
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector. Drops messages that are no longer among their sink's newest; `flush` sends the others."""
         for batch in batches:
-            sink, partition = batch.key
-            newest = self._newest.setdefault(sink, _Newest(self._results_max))
-            for each in batch.frames:
-                newest.add(partition, each.messages)
+            if self._results_max:  # else only positions are stored
+                self._newest.setdefault(batch.key.sink, _Newest(self._results_max)).add(batch)
             self._unsent[batch.key] = batch.moving
         return {}
 
@@ -117,10 +123,15 @@ class RedisConnector(SinkConnector[bytes]):
         if not self._unsent:
             return
         messages: dict[SinkPartition, list[bytes]] = {key: [] for key in self._unsent}
+        deliveries: list[_Delivery] = []
         for sink, newest in self._newest.items():
-            for partition, found in newest.drain():
-                messages[SinkPartition(sink, partition)].extend(found)
-        deliveries = [(key, messages[key], moving.encode()) for key, moving in self._unsent.items()]
+            for each in newest.drain():
+                key = SinkPartition(sink, each.partition)
+                messages[key].extend(each.messages)
+                if each.position is not None:
+                    deliveries.append((key, messages[key], each.position))
+                    messages[key] = []
+        deliveries += [(key, messages[key], moving.encode()) for key, moving in self._unsent.items()]
         self._unsent.clear()
         self._background.start(lambda: self._send(deliveries))
 
@@ -172,22 +183,46 @@ class RedisConnector(SinkConnector[bytes]):
         return position
 
 
+class _WaitingFrame(NamedTuple):
+    """`position`: the stored one after it, if a delivery ends with it."""
+
+    partition: int
+    messages: Sequence[bytes]
+    position: bytes | None = None
+
+
 @dataclass(slots=True)
 class _Newest:
-    """At least the newest `results_max` messages of one sink, as frames of (partition, messages)."""
+    """At least the newest `results_max` messages of one sink, as frames."""
 
     results_max: int
-    frames: deque[tuple[int, Sequence[bytes]]] = field(default_factory=deque)
+    frames: deque[_WaitingFrame] = field(default_factory=deque)
     messages: int = 0
+    # By partition, since the last position: how many messages, and their bytes in frames.
+    _since: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, partition: int, messages: Sequence[bytes]) -> None:
-        self.frames.append((partition, messages))
-        self.messages += len(messages)
-        while self.frames and self.messages - len(self.frames[0][1]) >= self.results_max:
-            self.messages -= len(self.frames.popleft()[1])
+    def add(self, batch: SinkBatch[bytes]) -> None:
+        count, size = self._since.get(batch.partition, (0, 0))
+        for each in batch.frames:
+            self.frames.append(_WaitingFrame(batch.partition, each.messages))
+            self.messages += len(each.messages)
+            count, size = count + len(each.messages), size + _encoded_bytes(each)
+        if batch.frames and (size >= _DELIVERY_BYTES_MAX or count >= _DELIVERY_MESSAGES_MAX):
+            self.frames[-1] = self.frames[-1]._replace(position=batch.position())
+            count = size = 0
+        self._since[batch.partition] = count, size
+        while self.frames and self.messages - len(self.frames[0].messages) >= self.results_max:
+            self.messages -= len(self.frames.popleft().messages)
 
-    def drain(self) -> list[tuple[int, Sequence[bytes]]]:
+    def drain(self) -> list[_WaitingFrame]:
         """Removes and returns all frames, oldest first."""
         frames, self.messages = list(self.frames), 0
         self.frames.clear()
+        self._since.clear()
         return frames
+
+
+def _encoded_bytes(frame: FrameMessages[bytes]) -> int:
+    """The size of its messages in the log: as columns they are only made text once they are sent."""
+    columns = frame.frame.columns
+    return len(columns) if columns is not None else sum(map(len, frame.messages))

@@ -28,7 +28,7 @@ from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 
 # One poll of the log. A stop waits for at most this, or one delivery.
-_POLL_MS = 50
+_POLL_MS = 100
 # Records of one round, in addition to the reader's limit on bytes.
 _RECORDS_MAX = 10_000
 _RETRY_S = 0.5

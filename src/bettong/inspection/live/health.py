@@ -10,7 +10,8 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.identifiers import TopicPartition, in_use
 from bettong.inspection.health import Facts, facts_of
-from bettong.metrics import OFFSET
+from bettong.inspection.overview import number_of
+from bettong.metrics import LAG, OFFSET
 
 
 def record_of(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
@@ -40,4 +41,11 @@ def facts_now(settings: ProcessorSettings, application: str, topics: Mapping[str
         for (stage, partition), record in partitions.items()
         if stage in names and OFFSET.name in record
     }
-    return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets)
+    record = live.get(settings.instance)
+    reported = number_of(record, LAG.name) if record is not None else None
+    return facts_of(
+        speaks=record is not None,
+        ends=ends,
+        offsets=offsets,
+        reported=int(reported) if reported is not None else None,
+    )
