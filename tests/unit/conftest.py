@@ -1,5 +1,6 @@
-"""What takes seconds to make and is shared by the unit tests: compiled functions and programs."""
+"""What unit tests share: compiled functions and programs, which take seconds to make, and how exports of spans end."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from bettong.worker.kernel import Kernel, KernelCache, compile_kernel
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.kept_kernels import kept_kernels
 from tests.samples.worker import meters
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,3 +44,14 @@ def tally(request: pytest.FixtureRequest, tally_programs: dict[str, StageProgram
 def places() -> StageProgram:
     """The second stage of `meters`."""
     return program(meters().stages[1], compiled=False)
+
+
+@pytest.fixture
+def exports_end() -> Iterator[None]:
+    """OpenTelemetry draws random numbers between its tries, which hypothesis takes for those of a test that follows."""
+    yield
+    eventually(
+        lambda: all(each.name != "bettong-traces" for each in threading.enumerate()),
+        seconds=60,
+        what="no thread exports spans",
+    )

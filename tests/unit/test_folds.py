@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, ApplicationError
 from bettong.errors import SnapshotError
+from bettong.worker.state import codec
 from bettong.worker.state.table import SavedStates
 from tests.samples.worker import data, dead_letters, fold, python, results, worker
 
@@ -286,6 +287,23 @@ def test_a_state_that_can_no_longer_be_saved_names_its_computation() -> None:
     one = worker(python(application(use)))
     fold(one, [data("in/a", 1, [Item("k", 1)])])
     with pytest.raises(ApplicationError, match="stateful 'fold': a state cannot be saved"):
+        one.increment()
+
+
+def test_states_of_too_many_values_name_what_helps_against_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def use(item: Item, kept: Kept) -> Sum:
+        kept.seen.append(item.value)
+        return Sum(item.key, 0)
+
+    monkeypatch.setattr(codec, "_VALUES_MAX", 3)
+    one = worker(python(application(use)))
+    fold(one, [data("in/a", 1, [Item("k", value) for value in range(3)])])
+    one.increment()
+    fold(one, [data("in/a", 2, [Item("k", 3)], previous=1)])
+    with pytest.raises(
+        ApplicationError,
+        match=r"holds more than 3 values; keep less .*more partitions \(`bettong repartition`\)",
+    ):
         one.increment()
 
 

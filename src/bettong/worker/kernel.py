@@ -62,7 +62,7 @@ class KernelForm:
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """`call(start, rows, room, keys, columns ..., [lacks,] [slots, states, spare, [first, deleted,]] cursor, sources,
-    violations, results ...)`.
+    [violations,] results ...)`.
 
     Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are passed
     as addresses: when the function raises, Numba drops the arrays that it holds without releasing them, and each time a
@@ -178,7 +178,9 @@ def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
         states |= deletions
-    marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "violations": ("room", "uint8")}
+    marks = {"cursor": ("3", "int64"), "sources": ("room", "int64")}
+    if form.returns is Returns.MANY:
+        marks["violations"] = ("room", "uint8")
     results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.result_fields))}
     return columns | lacks | (states if form.state is not None else {}) | marks | results
 

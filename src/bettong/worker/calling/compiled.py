@@ -90,13 +90,16 @@ class _KernelRunner:
         self._several = form.returns is Returns.MANY
         # See Kernel: sources, violations, results. All fields that compiled functions give have a fixed width.
         fields = (np.dtype(field.dtype) for field in form.result_fields)
-        self._dtypes = [np.dtype(np.int64), np.dtype(np.uint8), *fields]
+        violations = [np.dtype(np.uint8)] if self._several else []
+        self._dtypes = [np.dtype(np.int64), *violations, *fields]
         # Bytes a row before each of them in a block, and of all.
         self._before = [0] * len(self._dtypes)
         self._width = 0
         for number in sorted(range(len(self._dtypes)), key=lambda number: -self._dtypes[number].alignment):
             self._before[number] = self._width
             self._width += self._dtypes[number].itemsize
+        # Most small frames have no results: these are made once.
+        self._no_results = self._results(self._arrays(self._block(0), 0, 0), [])
         self._cursor = np.zeros(3, np.int64)
         self._cursor_address = _address(self._cursor)
 
@@ -132,6 +135,8 @@ class _KernelRunner:
                 block = self._block(room)
                 for new, old in zip(self._arrays(block, room, len(stored[0])), stored, strict=True):
                     new[:] = old
+        if not cursor[1]:
+            return self._no_results._replace(failures=failures)
         return self._results(self._arrays(block, room, int(cursor[1])), failures)
 
     def _block(self, room: int) -> Array:
@@ -146,12 +151,13 @@ class _KernelRunner:
         ]
 
     def _results(self, arrays: list[Array], failures: list[Failure]) -> Results:
-        kernel, (sources, violations, *columns) = self._kernel, arrays
+        kernel, (sources, *columns) = self._kernel, arrays
         if kernel.form.returns is Returns.WHETHER:
             return Results(None, sources, failures)
         assert kernel.form.output is not None  # noqa: S101 - a filter's alone has none
+        violations = columns.pop(0) if self._several else None
         output = Columns(kernel.form.output, len(sources), tuple(columns))
-        if self._several and violations.any():
+        if violations is not None and violations.any():
             failures += [
                 (int(sources[result]), kernel.reasons[violations[result] - 1])
                 for result in np.flatnonzero(violations).tolist()

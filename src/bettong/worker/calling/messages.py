@@ -134,27 +134,32 @@ class StatefulMessages:
     def _call_and_read(self, batch: Batch, states: ObjectTable) -> Results:
         """The same with `delete_when=` and timers, read from each state. A loop of its own: the other reads none.
 
-        It looks up one state at a time: an earlier row may have deleted the key's.
+        Once it has deleted a state, those found ahead may be deleted too: each key is looked up again, now in a cache.
         """
         handler, output = self._functions[batch.schema], ResultBuilder(self._node.schema)
         delete_when, timers = self._node.delete_when, states.timers
         note = timers.note if timers is not None else None
         take = output.extend if self._node.returns is Returns.MANY else output.add
-        kept = output.count
-        keys = iter(batch.key_values())
+        kept, has_deleted = output.count, False
+        find, create = states.get, states.create
+        values = batch.key_values()
+        keys, ahead = iter(values), _found_ahead(find, values)
         messages = iter(self._progress.messages(self._node.name, batch, keys))
         last = batch.length - 1
         while True:
             try:
-                for key, message in zip(keys, messages, strict=True):
-                    state = states.get(key)
-                    if state is None:
-                        state = states.create(key)
+                for key, found, message in zip(keys, ahead, messages, strict=True):
+                    state = found
+                    if state is None or has_deleted:
+                        state = find(key)
+                        if state is None:
+                            state = create(key)
                     result = handler(message, state)
                     if result is not None:
                         take(result, last - length_hint(keys))
                     if delete_when is not None and delete_when(state):
                         states.delete(key, batch, last - length_hint(keys))
+                        has_deleted = True
                     elif note is not None:
                         note(key, state)
                     kept = output.count
