@@ -117,8 +117,8 @@ TUNING = ChartPages(
     (TunerSettings,),
     TUNER_DECIDED,
     (
-        "A DaemonSet that tunes the kernel of opted-in nodes, and sets everything back. What each setting does, its",
-        "risk, and how to set back by hand: [docs/node-tuning.md](../../../docs/node-tuning.md). Rendered from",
+        "A DaemonSet that tunes the kernel of opted-in nodes, and restores the old values. What each setting does, its",
+        "risk, and how to restore by hand: [docs/node-tuning.md](../../../docs/node-tuning.md). Rendered from",
         "values.yaml by `make docs`.",
     ),
 )

@@ -78,7 +78,7 @@ def container(
 
 def test_it_runs_when_it_says_so(container: Container, reported: Callable[[], str]) -> None:
     assert container.health("--running") == 7
-    assert reported() == "here: says nothing\n"
+    assert reported() == "here: has reported nothing to Redis\n"
     container.speak("waiting")
     assert container.health("--running") == 7
     container.speak("waiting", lag=3)  # one partition is held up, the others are folded

@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from bettong.latency import BOUNDS_S
-from tests.kubernetes.alert_rules import LABELS
+from tests.kubernetes.alert_rules import DESCRIPTIONS, LABELS
 from tests.kubernetes.chart import RELEASE
 
 STEP_S = 15
@@ -81,7 +81,11 @@ def _key(name: str, labels: Mapping[str, str]) -> tuple[str, ...]:
 def trial(case: Case, good: Sequence[Course], severities: Mapping[str, str]) -> dict[str, Any]:
     """The alert with its labels and texts; and no other."""
     labels = {**LABELS, **case.labels, "severity": severities[case.alert]}
-    annotations = {"summary": case.summary, "runbook": f"docs/operations.md, Alerts: {case.alert}"}
+    annotations = {
+        "summary": case.summary,
+        "description": DESCRIPTIONS[case.alert],
+        "runbook": f"docs/operations.md, Alerts: {case.alert}",
+    }
     return {
         "name": case.alert,
         "input_series": [each.written() for each in case.of(good)],

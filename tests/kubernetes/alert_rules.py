@@ -17,6 +17,8 @@ WATCHED: Mapping[str, Any] = merged(
 LABELS = {"namespace": NAMESPACE, "app_kubernetes_io_instance": RELEASE}
 SOURCE = yaml.safe_load((FOLDER / "files" / "alerts.yaml").read_text())
 NAMES = [each["alert"] for each in SOURCE]
+# What each means and what to do first, for who is woken by it.
+DESCRIPTIONS: Mapping[str, str] = {each["alert"]: each["annotations"]["description"] for each in SOURCE}
 
 _COMPARISON = re.compile(r"\s*(>|<|==)\s*[\d.]+$")
 _ABSENT = re.compile(r"absent\((.*?)\)")

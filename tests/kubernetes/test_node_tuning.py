@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from bettong_node_tuner.settings import PREFIX, TunerSettings, read
-from docs.render_chart import TUNER_DECIDED, TUNING
+from docs.render_chart import TUNER_DECIDED, TUNING, described
 from tests.kubernetes.chart import ROOT, CallError, Chart, Pod, helm, selects
 from tests.kubernetes.chart import TUNING as FOLDER
 from tests.kubernetes.test_objects import VERSIONS
@@ -136,6 +136,15 @@ def test_every_setting_is_a_value_or_the_charts_to_decide() -> None:
         assert getattr(default, name) == value, name
 
 
+def test_a_value_is_described_in_the_words_of_its_setting() -> None:
+    values = described((FOLDER / "values.yaml").read_text().splitlines())
+    comments = {each.path: each.comment for each in values}
+    for name in TunerSettings.model_fields.keys() - TUNER_DECIDED:
+        assert comments[f"settings.{name}"].startswith(str(TunerSettings.model_fields[name].description)), (
+            name
+        )
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -173,8 +182,8 @@ def test_what_is_wrong_is_reported(tuning: Chart, values: Mapping[str, Any], mes
         ({"sysctls": {"vm.dirty_bytes": 1}}, "invalid propertyName 'vm.dirty_bytes'"),
         ({"sysctls": {"kernel.hostname": "a"}}, "invalid propertyName 'kernel.hostname'"),
         ({"housekeeping_cpus": "abc"}, "at '/settings/housekeeping_cpus': 'abc' does not match"),
-        ({"housekeeping_cpus": "0-1,3-2"}, '"3-2" is no range of CPUs: first to last, below 8192'),
-        ({"housekeeping_cpus": "8192"}, '"8192" is no range of CPUs: first to last, below 8192'),
+        ({"housekeeping_cpus": "0-1,3-2"}, '"3-2" is not a range of CPUs: expected first-last, below 8192'),
+        ({"housekeeping_cpus": "8192"}, '"8192" is not a range of CPUs: expected first-last, below 8192'),
     ],
 )
 def test_settings_that_would_end_every_pod_at_its_start_are_refused(

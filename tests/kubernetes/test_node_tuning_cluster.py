@@ -189,7 +189,7 @@ def test_an_uninstall_removes_pods_and_rights_and_the_annotation_stays(
         # What the pod does in its last second, when its rights are gone.
         tuner.revert()
     assert node.text(SWAPPINESS) == FILES[SWAPPINESS]
-    assert re.search(r"node fake-0: the API server says 40[13] \w+; not tried again", caplog.text)
+    assert re.search(r"node fake-0: the API server says 40[13] \w+; not retried", caplog.text)
     assert reported(cluster) == said
 
 

@@ -7,16 +7,8 @@ from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
 from bettong.cli.latency_tables import latency_table
-from bettong.cli.status import (
-    duration,
-    line,
-    partitions_table,
-    services_table,
-    show,
-    stages_table,
-    stalled,
-    summary,
-)
+from bettong.cli.status import partitions_table, services_table, show, stages_table
+from bettong.cli.status_texts import duration, line, stuck, summary
 from bettong.errors import BettongError
 from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
@@ -193,7 +185,10 @@ def test_lag_is_computed_from_where_logs_end_and_not_at_all_where_nobody_knows()
     assert [(row.partition, row.offset, row.lag) for row in rows] == [(0, 10, 0), (1, 4, 5)]
     assert overview(dead, partitions, rows).lag == 5 + 2
     assert [stands_still(row) for row in rows] == [False, True], "nobody folds"
-    assert stalled(rows) == ["[red]nbbo/1 stands still at offset 4, no worker folds it: 5 records wait[/red]"]
+    (text,) = stuck(rows)
+    assert text.startswith(
+        "[red]nbbo/1 stands still at offset 4, no worker folds it: 5 records wait[/red]; start"
+    )
     assert overview(dead, partitions).lag is None, "no processor says it"
     away = partition_rows(LIVE, partitions, lag_known=False)
     assert ([row.lag for row in away], overview(LIVE, partitions, away).lag) == ([None], None)
@@ -210,8 +205,10 @@ def test_a_partition_stands_still_once_its_driver_has_said_so_for_a_while() -> N
     (soon,), (late,) = (
         partition_rows(reported(each), {PartitionId("nbbo", 0): {"offset": "7"}}) for each in ("3.5", "12.0")
     )
-    assert stalled([soon]) == []
-    assert stalled([late]) == ["[red]nbbo/0 stands still at offset 7 for 12 s: 3 records wait[/red]"]
+    assert stuck([soon]) == []
+    assert stuck([late]) == [
+        "[red]nbbo/0 stands still at offset 7 for 12 s: 3 records wait[/red]; see the processor's log"
+    ]
     assert "12 s" in printed(partitions_table([late], NOW_NS))
 
 

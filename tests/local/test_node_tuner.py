@@ -1,4 +1,4 @@
-"""The node tuner on the machine of the test: two harmless sysctls, set and set back, by the real command.
+"""The node tuner on the machine of the test: two harmless sysctls, set and restored by the real command.
 
 The values that were there are put back whatever happens. Where the machine lets nobody write them (a container), the
 tuner has to say so of each: the test never passes without one or the other.
@@ -77,7 +77,7 @@ def test_this_machine_is_tuned_and_set_back(
             child.wait()
     assert {path: path.read_text() for path in FILES} == before
     with capsys.disabled():
-        print(f"\nnode tuner: set and set back {[str(path) for path in writable]} of this machine")  # noqa: T201
+        print(f"\nnode tuner: set and restored {[str(path) for path in writable]} of this machine")  # noqa: T201
 
 
 def test_what_a_killed_tuner_leaves_the_next_sets_back(tmp_path: Path, before: dict[Path, str]) -> None:

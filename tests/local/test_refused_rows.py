@@ -250,9 +250,10 @@ def test_reading_an_input_that_never_pauses_ends_when_it_is_stopped() -> None:
     reading, writing = os.pipe()
     with io.FileIO(reading) as descriptor, io.FileIO(writing, "wb") as writer:
         writer.write(b"\n" * 10)
-        source = InterruptibleInput(descriptor)
+        stopped = threading.Event()
+        source = InterruptibleInput(descriptor, stopped)
         assert source.read(4) == b"\n" * 4
-        source.stop()
+        stopped.set()
         with pytest.raises(ClientError, match="not read any further"):
             source.read(4)
 
@@ -260,7 +261,8 @@ def test_reading_an_input_that_never_pauses_ends_when_it_is_stopped() -> None:
 def test_reading_a_silent_pipe_ends_when_it_is_stopped() -> None:
     reading, writing = os.pipe()
     with io.FileIO(reading) as descriptor, io.FileIO(writing, "wb") as writer:
-        source = InterruptibleInput(descriptor)
+        stopped = threading.Event()
+        source = InterruptibleInput(descriptor, stopped)
         file: io.BufferedReader = io.BufferedReader(source)
         failures: list[Exception] = []
 
@@ -273,7 +275,7 @@ def test_reading_a_silent_pipe_ends_when_it_is_stopped() -> None:
         writer.write(b"one\n")
         thread = threading.Thread(target=read)
         thread.start()
-        source.stop()
+        stopped.set()
         thread.join(10)
         assert not thread.is_alive()
         assert len(failures) == 1

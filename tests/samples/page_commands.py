@@ -43,15 +43,31 @@ def _bettong() -> Any:
     return typer.main.get_command(app)
 
 
+def _found(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that the words name, or the group of commands that has none of the next word's name; and the rest."""
+    command, rest = _bettong(), list(words)
+    while hasattr(command, "commands") and rest and rest[0] in command.commands:
+        command = command.commands[rest.pop(0)]
+    return command, rest
+
+
 def check_command(words: list[str]) -> None:
     """That there is such a command, with these flags, and that it gets what it needs."""
-    command = _bettong()
-    while hasattr(command, "commands"):
-        name, *words = words
-        assert name in command.commands, f"bettong has no command {name}"
-        command = command.commands[name]
+    command, words = _found(words)
+    assert not hasattr(command, "commands"), f"bettong has no command {' '.join(words[:1])}"
     redirected = words.index(">") if ">" in words else len(words)
     given, rest, _ = command.make_parser(command.context_class(command)).parse_args(words[:redirected])
     assert rest == []
     missing = [each.name for each in command.params if each.required and given.get(each.name) is None]
     assert missing == []
+
+
+def flaw(words: list[str]) -> str:
+    """Which of these commands or flags there is not; "" for none. A name in capitals stands for any command."""
+    command, rest = _found(words)
+    if hasattr(command, "commands"):
+        is_any = not rest or rest[0].startswith("-") or rest[0].isupper()
+        return "" if is_any else f"there is no command {rest[0]}"
+    known = {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)} | {"--help"}
+    strange = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in known]
+    return f"there is no flag {strange[0]}" if strange else ""

@@ -21,15 +21,11 @@ from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import IngestResponse
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
 from tests.servers.closed_port import closed_port
-from tests.servers.collector import await_ends_of_exports, collecting
+from tests.servers.collector import collecting
 from tests.servers.grpc_service import serving
 from tests.waiting import bound_s, eventually
 
-
-@pytest.fixture(autouse=True)
-def exports_end() -> Iterator[None]:
-    yield
-    await_ends_of_exports()
+pytestmark = pytest.mark.usefixtures("exports_end")
 
 
 class Grudging(IngestServiceServicer):

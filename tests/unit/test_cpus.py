@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.cli.status import summary
+from bettong.cli.status_texts import summary
 from bettong.identifiers import PartitionId
 from bettong.inspection.overview import overview
 from bettong_processor.cpus import Cpus, listed, read_cpus

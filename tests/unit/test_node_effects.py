@@ -63,7 +63,7 @@ class Bench:
         return {each.key: each for each in found}
 
     def die(self) -> None:
-        """SIGKILL: nothing is set back; the kernel releases the lock and the latency bound."""
+        """SIGKILL: nothing is restored; the kernel releases the lock and the latency bound."""
         self._stack.close()
         self.node.hold(None)
         self._effects = None

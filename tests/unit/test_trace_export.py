@@ -26,18 +26,14 @@ from bettong.errors import SettingsError
 from bettong.loaded_modules import hidden
 from bettong.traces import SpanKind, TraceContext, TraceSpan
 from tests.servers.closed_port import closed_port
-from tests.servers.collector import Collector, await_ends_of_exports, collecting
+from tests.servers.collector import Collector, collecting
 from tests.waiting import bound_s, eventually
 
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
 REPORTER = ReportingService("sender", "sender-1", "shop")
 T_NS = 1_700_000_000_000_000_000
 
-
-@pytest.fixture(autouse=True)
-def exports_end() -> Iterator[None]:
-    yield
-    await_ends_of_exports()
+pytestmark = pytest.mark.usefixtures("exports_end")
 
 
 def span(index: int = 0, *, parent: bytes = b"", failed: str = "") -> TraceSpan:

@@ -49,7 +49,7 @@ def health(
         # Called at a container's start: checks of the previous container do not count against this one.
         remember(memory, HealthMemory(application, topics, None))
         record, fault = record_of(settings, application)
-        typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")
+        typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'has reported nothing to Redis')}")
         raise typer.Exit(0 if has_started(record) else NOT_RUNNING)
     facts, now_s = facts_now(settings, application, topics), time.time()
     seen = observed(facts, known.seen, now_s)
@@ -63,5 +63,5 @@ def _said(facts: Facts | None) -> str:
     if facts is None:
         return "Kafka or Redis does not answer"
     if not facts.speaks:
-        return "says nothing"
-    return f"{facts.folded:,} records folded, {facts.lag:,} wait"
+        return "has reported nothing to Redis"
+    return f"{facts.folded:,} records folded, {facts.waiting:,} wait"

@@ -204,7 +204,7 @@ def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
 
 def _follow(suite: Suite, console: Console) -> None:
     """Prints a line of counts each second, in place on a terminal, until the suite fails or an interrupt."""
-    from bettong.cli.status import line
+    from bettong.cli.status_texts import line
     from bettong.inspection.live.overview import LiveOverview
 
     record = suite.record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from io import BufferedReader, FileIO
@@ -175,12 +176,13 @@ def _feed(
 
     if path != _STANDARD_INPUT:
         return FileFeed(sender, path, kind, frame=frame, say=say)
+    stopped = threading.Event()
     try:
-        interruptible = InterruptibleInput(FileIO(0, closefd=False))
+        interruptible = InterruptibleInput(FileIO(0, closefd=False), stopped)
     except OSError as error:
         raise typer.BadParameter(f"-: standard input cannot be read: {error}") from None
     piped = Piped("standard input", BufferedReader(interruptible))
-    return FileFeed(sender, piped, kind, frame=frame, say=say, interruptible=interruptible)
+    return FileFeed(sender, piped, kind, frame=frame, say=say, stopped=stopped)
 
 
 def _sent(feeds: list[FileFeed], errors: Console, remedy: str) -> list[tuple[int, float]]:

@@ -15,12 +15,12 @@ from bettong.cli.computation_table import computations_table
 from bettong.cli.directory import DIRECTORY, HERE, nothing_runs
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.fitting_tables import print_fitting
-from bettong.cli.latency_tables import largest_parts, latency_table, no_parts
+from bettong.cli.latency_tables import latency_table, no_parts
 from bettong.cli.locations import without_password_flag
 from bettong.cli.queue_texts import show_queues
+from bettong.cli.status_texts import duration, stuck, summary
 from bettong.cli.watermark_texts import show_watermarks
 from bettong.inspection.unmeasured import MeasureKind
-from bettong.metrics import LATENCY_WINDOW_S
 from bettong.services import CONSOLE
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bettong.inspection.deployment import Inspection
-    from bettong.inspection.overview import Overview, PartitionRow, StageSummary
+    from bettong.inspection.overview import PartitionRow, StageSummary
     from bettong.inspection.services import ServiceRow
 
 REDIS = typer.Option(
@@ -63,7 +63,6 @@ _QUEUES = typer.Option(
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
-_NAMED_MAX = 4
 # Characters of a key that a table shows.
 _KEY_CHARACTERS_MAX = 24
 _COLOURS = {
@@ -196,7 +195,7 @@ def show(
             show_watermarks(found.partitions, console, time.time_ns())
         if queues:
             show_queues(found.queues, console)
-        for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
+        for text in (*summary(found.overview), *stuck(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
@@ -304,91 +303,3 @@ def _watermark(row: PartitionRow, now_ns: int) -> tuple[str, str]:
 
     behind = f"-{duration((now_ns - row.watermark_ns) / 1e9)}" if row.watermark_ns else "unknown"
     return behind, escape(row.watermark_held_by)
-
-
-def summary(found: Overview) -> list[str]:
-    """Lag, latency and dead letters, in a line each."""
-    from rich.markup import escape
-
-    lag = f"lag {found.lag:,}" if found.lag is not None else "lag unknown"
-    lines = [f"{lag}, {found.messages:,} messages taken in, {found.results:,} results delivered"]
-    if found.p50_ms is not None and found.p99_ms is not None:
-        lines.append(
-            f"latency p50 {found.p50_ms:,.1f} ms, p99 {found.p99_ms:,.1f} ms, of the last {LATENCY_WINDOW_S} s"
-        )
-    lines += largest_parts(found.latency_parts)
-    if found.dead_letters:
-        lines.append(
-            f"[red]{found.dead_letters:,} dead letters[/red], the last: {escape(found.dead_letter_last or 'unknown')}"
-        )
-    else:
-        lines.append("no dead letters")
-    return [*lines, *complaints(found)]
-
-
-def complaints(found: Overview) -> list[str]:
-    """Problems that an operator may want to act on, in a line each."""
-    from rich.markup import escape
-
-    lines = []
-    if found.skipped:
-        lines.append(f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says')
-    if found.gaps:
-        shown = "; ".join(found.gaps[:_NAMED_MAX]) + ("; ..." if len(found.gaps) > _NAMED_MAX else "")
-        lines.append(f"[red]{len(found.gaps)} partitions wait for a lost frame[/red]: {escape(shown)}")
-    lines += [f"[yellow]skew[/yellow]: {escape(text)}" for text in found.skews[:_NAMED_MAX]]
-    if found.left_out:
-        shown = "; ".join(found.left_out[:_NAMED_MAX]) + ("; ..." if len(found.left_out) > _NAMED_MAX else "")
-        lines.append(
-            f"[yellow]{len(found.left_out)} partitions recently skipped what killed workers[/yellow]: {escape(shown)}"
-        )
-    if found.references:
-        lines.append(f"[red]reference tables are out of date[/red]: {escape('; '.join(found.references))}")
-    if found.shared:
-        first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
-        lines.append(
-            f"[yellow]{len(found.shared)} partitions are folded on shared CPUs[/yellow]: {escape(first)};"
-            " their workers should have CPUs of their own"
-        )
-    return lines
-
-
-def stalled(rows: list[PartitionRow]) -> list[str]:
-    """The partitions that stand still although records wait, the first ones in a line each."""
-    from rich.markup import escape
-
-    from bettong.inspection.overview import stands_still
-
-    still = [row for row in rows if stands_still(row)]
-    lines = [
-        f"[red]{escape(f'{row.stage}/{row.partition}')} stands still at offset {row.offset:,}"
-        + (", no worker folds it" if row.stalled_s == math.inf else f" for {duration(row.stalled_s or 0.0)}")
-        + f": {row.lag:,} records wait[/red]"
-        for row in still[:_NAMED_MAX]
-    ]
-    if len(still) > _NAMED_MAX:
-        lines.append(f"[red]{len(still) - _NAMED_MAX} more partitions stand still[/red] (--partitions)")
-    return lines
-
-
-def line(now: Overview, before: Overview, seconds: float) -> str:
-    """Counts on one line of about 80 characters; the rate is that of the `seconds` since `before`."""
-    rate = max(0, now.messages - before.messages) / seconds if seconds > 0 else 0.0
-    parts = [
-        f"{now.messages:,} in",
-        f"{rate:,.0f}/s",
-        f"{now.results:,} out",
-        f"{now.dead_letters:,} dead letters",
-        f"lag {now.lag:,}" if now.lag is not None else "lag unknown",
-    ]
-    if now.p50_ms is not None and now.p99_ms is not None:
-        parts.append(f"p50 {now.p50_ms:,.0f} ms  p99 {now.p99_ms:,.0f} ms")
-    return "  ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """`12 s`, `3 min`, `5 h` or `2 d`: the largest unit that fits."""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"

@@ -15,6 +15,7 @@ from bettong.config.setting_faults import tls_faults
 PREFIX = "BETTONG_"
 
 MEBIBYTE = 1024 * 1024
+LIVE_INTERVAL_MS = 500
 
 
 def instance_field(service: str) -> Any:
@@ -86,7 +87,7 @@ class ServiceSettings(ConnectionSettings):
         description="Share of clients' frames that is traced, 0 to 1; a sender's ratio counts for all services.",
     )
     live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
-        500, description="How often live metrics are written to Redis, in milliseconds."
+        LIVE_INTERVAL_MS, description="How often live metrics are written to Redis, in milliseconds."
     )
 
 

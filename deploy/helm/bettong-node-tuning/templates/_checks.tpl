@@ -4,7 +4,7 @@ would end in every pod, again and again. */}}
 {{- $s := .Values.settings -}}
 {{- range list "irq_affinity" "rps" "workqueues" -}}
 {{- if and (get $s .) (not $s.housekeeping_cpus) -}}
-{{- fail (printf "settings.%s needs settings.housekeeping_cpus: those of the kubelet's reservedSystemCPUs, \"0-1\"" .) -}}
+{{- fail (printf "settings.%s needs settings.housekeeping_cpus: those that the kubelet reserves (reservedSystemCPUs), \"0-1\"" .) -}}
 {{- end -}}
 {{- end -}}
 {{- if ne (kindIs "invalid" $s.fifo_priority) (empty $s.fifo_threads) -}}
@@ -13,7 +13,7 @@ would end in every pod, again and again. */}}
 {{- range splitList "," $s.housekeeping_cpus -}}
 {{- $ends := splitList "-" . -}}
 {{- if or (gt (int (first $ends)) (int (last $ends))) (gt (int (last $ends)) 8191) -}}
-{{- fail (printf "settings.housekeeping_cpus: %q is no range of CPUs: first to last, below 8192" .) -}}
+{{- fail (printf "settings.housekeeping_cpus: %q is not a range of CPUs: expected first-last, below 8192" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

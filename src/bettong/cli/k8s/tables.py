@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from bettong.cli.status import duration
+from bettong.cli.status_texts import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bettong.cli.status import duration
+from bettong.cli.status_texts import duration
 from bettong.cli.top.columns import Column, Row
 from bettong.cli.top.texts import UNKNOWN, count, lasting, length, printable
 from bettong.inspection.trends import Since

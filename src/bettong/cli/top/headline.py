@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from bettong.cli.account_tables import differences
-from bettong.cli.status import complaints, duration, stalled
+from bettong.cli.status_texts import complaints, duration, stuck
 from bettong.cli.top.lines import is_well, stage_lines
 from bettong.cli.top.texts import (
     BAD,
@@ -106,7 +106,7 @@ def troubles(found: Watched) -> list[str]:
     """Problems that an operator may want to act on, a line each: the texts of `bettong status`."""
     of_numbers = found.numbers if found.numbers is not None else found.found
     lines = [
-        *stalled(of_numbers.partitions),
+        *stuck(of_numbers.partitions),
         *complaints(of_numbers.overview),
         *differences(found.accounts),
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
 
-from bettong.cli.status import duration
+from bettong.cli.status_texts import duration
 from bettong.cli.top.column_kinds import digits, duration_text, named, number, prose, span
 from bettong.cli.top.columns import Column, Row, SortOrder
 from bettong.cli.top.lines import PartitionLine, ServiceLine, StageLine, is_well

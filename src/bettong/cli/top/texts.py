@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from bettong.cli.status import duration
+from bettong.cli.status_texts import duration
 from bettong.inspection.trends import Since
 
 UNKNOWN = "-"
