@@ -202,6 +202,23 @@ def test_bytes_of_numpy_may_be_narrower_or_wider_if_they_fit() -> None:
         assert batch.column("symbol").to_pylist() == [b"IBM\0", b"X\0\0\0"]
 
 
+class Derived(np.ndarray[Any, np.dtype[Any]]):
+    """A class of somebody's own, as numpy's own memmap."""
+
+
+@pytest.mark.parametrize("kind", [np.memmap, Derived])
+def test_columns_of_classes_derived_from_numpys_array_are_as_those_of_the_array(
+    kind: type[np.ndarray[Any, np.dtype[Any]]],
+) -> None:
+    """Arrow would end bytes at their first zero."""
+    plain = {**TABLE, "symbol": np.array([b"\xff\0d", b"X"]), "side": np.array([1, 2], np.uint8)}
+    derived = {
+        name: each.view(kind) if isinstance(each, np.ndarray) else each for name, each in plain.items()
+    }
+    assert batch_of(SCHEMA, derived).equals(batch_of(SCHEMA, plain))
+    assert batch_of(SCHEMA, plain).column("symbol").to_pylist() == [b"\xff\0d\0", b"X\0\0\0"]
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

@@ -23,6 +23,8 @@ from bettong.schema.values import arrow_of, check_array, column_of_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
+# Its values may be missing.
+_MASKED = np.ma.MaskedArray
 
 
 class TableSchema:
@@ -124,8 +126,7 @@ def _column(target: _Target, values: Any) -> pa.Array:
     if known.form is not None:
         return _without_nulls(target, _form_column(known, values))
     try:
-        # Not of a class derived from it, whose values may be masked.
-        if type(values) is np.ndarray and values.ndim == 1:
+        if isinstance(values, np.ndarray) and not isinstance(values, _MASKED) and values.ndim == 1:
             if values.dtype.kind == "S" and target.is_fixed_bytes:
                 return _of_bytes(target, values)
             if known.dtype is not None and values.dtype == known.dtype:
