@@ -99,7 +99,7 @@ def test_files_that_are_none_are_named(broker: SecuredBroker, tmp_path: Path) ->
     connection = dataclasses.replace(broker.connection, password_file=nothing)
     with (
         LogAdmin(connection) as admin,
-        pytest.raises(SettingsError, match="BETTONG_KAFKA_PASSWORD_FILE: cannot read"),
+        pytest.raises(LogUnavailableError, match="BETTONG_KAFKA_PASSWORD_FILE: cannot read"),
     ):
         admin.wait(0.1, lambda _: None)
 
