@@ -10,7 +10,6 @@ Makes what environments are missing, then lets everyone run in turns. Prints a t
 date, with a plot, beside those of `make bench`.
 """
 
-import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from benchmarks.peers.workloads import MARKET_SPREAD, NAMES, WORKLOADS, PeerWork
 from bettong.errors import BettongError
 from bettong.lab.machine.facts import facts as machine_facts
 from bettong.lab.results import shown
+from bettong.local.usable_cpus import usable_cpus
 
 _WIDTH = 170
 
@@ -78,7 +78,7 @@ def main(
         title = f"{of.name}: {of.asked}; {_shown(of, size)}, {runs} runs"
         console.print(report.table([each for each in measured if each.unit != "MB"], title))
         if not of.at_rate:
-            console.print(ceilings(entries, os.cpu_count() or 1))
+            console.print(ceilings(entries, usable_cpus()))
             console.print(_footprints(entries, f"{of.name}: memory of all processes, and stored state"))
         console.print(_notes(entries))
         who = {entry.name: entry.note for entry in entries}

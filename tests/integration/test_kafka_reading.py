@@ -9,7 +9,7 @@ import pytest
 
 from bettong.edges.kafka_log import LogReader, Record, librdkafka
 from bettong.edges.kafka_log import reader as reading
-from bettong.errors import LogError, LogTruncatedError, SettingsError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
@@ -113,7 +113,7 @@ def test_where_no_new_connection_can_be_made_an_added_partition_waits(
     """As while the file with the password is replaced."""
 
     def client(*_: Any) -> Any:
-        raise SettingsError("the password's file is not there")
+        raise LogUnavailableError("the password's file is not there")
 
     monkeypatch.setattr(reading, "client", client)
     append_all(kafka, topic, 0, [b"0"])

@@ -96,12 +96,20 @@ def test_files_that_are_none_are_named(broker: SecuredBroker, tmp_path: Path) ->
             admin.wait(0.1, lambda _: None)
         with pytest.raises(LogError, match="BETTONG_KAFKA_CERTIFICATE"):
             LogReader(connection, {}, frame_bytes_max=FRAME_BYTES_MAX)
-    connection = dataclasses.replace(broker.connection, password_file=nothing)
-    with (
-        LogAdmin(connection) as admin,
-        pytest.raises(SettingsError, match="BETTONG_KAFKA_PASSWORD_FILE: cannot read"),
-    ):
-        admin.wait(0.1, lambda _: None)
+
+
+def test_a_kafka_password_that_cannot_be_read_is_waited_for(broker: SecuredBroker, tmp_path: Path) -> None:
+    assert broker.connection.password_file is not None
+    secret, word = broker.connection.password_file.read_text(), tmp_path / "word"
+
+    def put_back(_why: str) -> None:
+        word.write_text(secret)
+
+    with LogAdmin(dataclasses.replace(broker.connection, password_file=word)) as admin:
+        with pytest.raises(LogUnavailableError, match="BETTONG_KAFKA_PASSWORD_FILE: cannot read"):
+            admin.wait(0.1, lambda _: None)
+        admin.wait(30.0, put_back)
+        assert admin.topics("nobody's") == []
 
 
 def test_redis_refuses_a_wrong_password_a_wrong_authority_and_plain_text(

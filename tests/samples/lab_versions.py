@@ -25,6 +25,7 @@ if pathlib.Path("waits").exists():
     open(os.environ["TURNS"] + ".waits", "w").write(str(os.getpid()))
     time.sleep(60)
 if pathlib.Path("wrong").exists():
+    print("steady, repeat 1 of 1: sending the load", file=sys.stderr)
     sys.exit("bettong: error: the results are wrong")
 if pathlib.Path("changes").exists():
     pathlib.Path("app.py").write_text("changed")

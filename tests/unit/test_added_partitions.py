@@ -1,4 +1,4 @@
-"""When a reader connects anew for added partitions: after 20 ms without a record, at most ten times a second."""
+"""When a reader connects anew for added partitions: after 20 ms without a record, some times a second at most."""
 
 from __future__ import annotations
 
@@ -65,6 +65,28 @@ def test_connections_lie_a_tenth_of_a_second_apart(added: AddedPartitions) -> No
     added.note_connection(BEGIN_S + 0.14)
     added.note_poll([], unknown, BEGIN_S + 0.15)
     assert added, "the lag that was known belongs to the old connection"
+
+
+def connections_s(added: AddedPartitions, begin_s: float) -> list[float]:
+    """When it needs connections, of which none gets an answer: seconds after `begin_s`."""
+    found = []
+    for ms in range(1, 1_000):
+        now_s = begin_s + ms / 1000
+        added.note_poll([], unknown, now_s)
+        if added.needs_connection(now_s):
+            added.note_connection(now_s)
+            found.append(ms / 1000)
+    return found
+
+
+def test_each_connection_has_twice_as_long_to_answer_as_the_one_before(added: AddedPartitions) -> None:
+    """Where connecting takes 150 ms, one in each tenth of a second would end the one before it."""
+    first = connections_s(added, BEGIN_S)
+    assert first == pytest.approx([0.02, 0.12, 0.32, 0.72], abs=0.002)
+    added.note_poll([FIRST], unknown, BEGIN_S + 1)
+    assert not added
+    added.add(SECOND, None, BEGIN_S + 5)
+    assert connections_s(added, BEGIN_S + 5) == first, "after an answer the intervals are short again"
 
 
 def test_after_a_second_they_wait_for_the_fetch(added: AddedPartitions) -> None:

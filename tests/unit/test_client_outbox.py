@@ -15,6 +15,7 @@ from bettong.errors import SchemaError
 from bettong.schema.schema import schema_of
 from bettong.schema.tables import batch_of
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Receipt
+from bettong.worker.calling.vectors import one_each_of
 
 
 def request(sequence: int) -> IngestRequest:
@@ -200,6 +201,55 @@ def test_bytes_of_numpy_may_be_narrower_or_wider_if_they_fit() -> None:
     for width in (3, 4, 9):
         batch = batch_of(SCHEMA, {**TABLE, "symbol": np.array([b"IBM", b"X"], f"S{width}")})
         assert batch.column("symbol").to_pylist() == [b"IBM\0", b"X\0\0\0"]
+
+
+@dataclass
+class Blob:
+    """Of any length; `maybe` and `other` may lack a value."""
+
+    data: bytes
+    text: str
+    maybe: bytes | None
+    other: str | None
+
+
+BYTES = np.array([b"a\0b", b"\0\0c", b""])
+TEXTS = np.array(["a\0b", "\0c", ""])
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.ma.asarray], ids=["plain", "masked"])
+def test_bytes_and_text_of_numpy_go_on_behind_a_zero(make: Any) -> None:
+    """Arrow would end them there."""
+    columns = {"data": make(BYTES), "text": make(TEXTS), "maybe": make(BYTES), "other": make(TEXTS)}
+    batch = batch_of(schema_of(Blob).arrow, columns)
+    assert batch.to_pydict() == {name: each.tolist() for name, each in columns.items()}
+    assert batch_of(batch.schema, {name: each[:0] for name, each in columns.items()}).num_rows == 0
+
+
+def test_so_they_do_as_columns_that_a_vectorized_function_returns() -> None:
+    returned: Any = [BYTES, TEXTS, BYTES, TEXTS]
+    found = one_each_of(schema_of(Blob), Blob(*returned), len(BYTES)).columns
+    assert found is not None
+    assert found.messages() == [
+        Blob(*values) for values in zip(*map(np.ndarray.tolist, returned), strict=True)
+    ]
+
+
+class Derived(np.ndarray[Any, np.dtype[Any]]):
+    """A class of somebody's own, as numpy's own memmap."""
+
+
+@pytest.mark.parametrize("kind", [np.memmap, Derived])
+def test_columns_of_classes_derived_from_numpys_array_are_as_those_of_the_array(
+    kind: type[np.ndarray[Any, np.dtype[Any]]],
+) -> None:
+    """Arrow would end bytes at their first zero."""
+    plain = {**TABLE, "symbol": np.array([b"\xff\0d", b"X"]), "side": np.array([1, 2], np.uint8)}
+    derived = {
+        name: each.view(kind) if isinstance(each, np.ndarray) else each for name, each in plain.items()
+    }
+    assert batch_of(SCHEMA, derived).equals(batch_of(SCHEMA, plain))
+    assert batch_of(SCHEMA, plain).column("symbol").to_pylist() == [b"\xff\0d\0", b"X\0\0\0"]
 
 
 @pytest.mark.parametrize(

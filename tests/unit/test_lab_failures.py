@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,6 +69,30 @@ def test_a_client_that_was_killed_is_named_though_another_still_waits_for_it() -
     processes = [(multiprocessing.current_process(), pipe) for pipe in (waiting, dead)]
     with kept_open, pytest.raises(LabError, match=r"^client process 2 of 2 failed: it ended without"):
         Clients(processes).finish(60.0)
+
+
+def test_a_client_that_dies_before_all_begin_is_named() -> None:
+    """Linux reports an end of a connection with unread data as a reset, and refuses what is sent after it."""
+    ready, waiting = multiprocessing.Pipe()
+    dead, died = multiprocessing.Pipe()
+    with ready, waiting, dead:
+        processes = [(multiprocessing.current_process(), pipe) for pipe in (dead, ready)]
+        for each in (died, waiting):
+            each.send("")
+        died.close()
+        started = Clients(processes)
+        started.begin()
+        with pytest.raises(LabError, match=r"^client process 1 of 2 failed: it ended without"):
+            started.finish(60.0)
+
+
+def test_a_client_that_dies_before_it_reads_when_to_begin_is_named() -> None:
+    ours, died = multiprocessing.Pipe()
+    with ours:
+        ours.send(time.time())
+        died.close()
+        with pytest.raises(LabError, match=r"^client process 1 of 1 failed: it ended without"):
+            Clients([(multiprocessing.current_process(), ours)]).finish(60.0)
 
 
 def test_whatever_ends_a_client_the_others_do_not_wait_for_it(tmp_path: Path) -> None:

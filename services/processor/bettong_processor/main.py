@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from bettong.application.plan import plan
 from bettong.config.processor import ProcessorSettings
-from bettong.config.reading import read
+from bettong.config.reading import read_at_start
 from bettong.edges.application_file import load
 from bettong_processor.application_code import ApplicationCode
 from bettong_processor.daemon.prepared import Prepared
@@ -15,7 +15,7 @@ from bettong_processor.spark_master import is_on_one_machine
 
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT. When it cannot go on, raises a BettongError that names the remedy."""
-    settings = read(ProcessorSettings, overrides)
+    settings = read_at_start(ProcessorSettings, overrides)
     code = ApplicationCode(settings, settings.reload) if settings.reload is not None else None
     if code is not None:
         settings = code.settings

@@ -16,7 +16,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.earlier_ends import EarlierEnds
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.errors import LogError, PasswordError, StoreError
+from bettong.errors import LogError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition, in_use
 from bettong.logs import Logger
 from bettong_processor.reporting import held_up
@@ -184,7 +184,7 @@ class Progress:
             self._earlier.add(ends, self._clock())
             reported = in_use(self._reported.partitions(), self._partitions)
             offsets = self._folded(ends, reported)
-        except (LogError, PasswordError) as error:
+        except LogError as error:
             self._metrics, self._idle, self._waits_for = {}, {}, str(error)
             return
         except StoreError:

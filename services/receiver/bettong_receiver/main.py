@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bettong.allocator import give_memory_back
 from bettong.application.plan import Plan, plan
-from bettong.config.reading import read
+from bettong.config.reading import read_at_start
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.application_file import load
 from bettong.edges.trace_export import exporting
@@ -20,7 +20,7 @@ from bettong_receiver.service import Receiver
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError with the remedy when it cannot continue."""
     give_memory_back()  # each subscriber that leaves frees a log reader with its threads and buffers
-    settings = read(ReceiverSettings, overrides)
+    settings = read_at_start(ReceiverSettings, overrides)
     log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))
     collect_rarely()

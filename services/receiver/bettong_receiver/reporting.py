@@ -8,7 +8,7 @@ from typing import TypeVar
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, ttl_of
-from bettong.errors import LogError, PasswordError, StoreError
+from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.room import Room
@@ -86,7 +86,7 @@ class Reporter:
         while True:
             try:
                 ends = await _run_on(self._kafka, lambda: self._admin.ends(topics))
-            except (LogError, PasswordError) as error:
+            except LogError as error:
                 self._status.set_waiting("Kafka", str(error))
                 self._lags = {}
                 note_lags(self._room, self._topics, None)

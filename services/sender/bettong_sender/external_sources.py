@@ -9,10 +9,8 @@ from bettong.application.plan import Plan
 from bettong.config.connections import Options, read_connections
 from bettong.config.sender import SenderSettings
 from bettong.edges.boundary_log import boundary_log
-from bettong.edges.external_kafka import TransactionalTopic
 from bettong.edges.external_reader import ExternalReader
-from bettong.edges.kafka_log import python_options
-from bettong.errors import LogError, SettingsError
+from bettong.errors import SettingsError
 from bettong.frames.times import TIME_BYTES
 from bettong_sender.batcher import records_that_fit
 from bettong_sender.source_feed import ExternalSource
@@ -21,7 +19,7 @@ from bettong_sender.source_feed import ExternalSource
 def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSource]:
     """The sources that this sender reads.
 
-    Raises SettingsError for an incomplete connection or an unreadable password.
+    Raises SettingsError for an incomplete connection.
     """
     external = {source.name: source for source in plan.sources if source.from_ is not None}
     chosen = {"all": set(external), "none": set[str]()}.get(settings.sender_topics)
@@ -33,8 +31,6 @@ def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSourc
                 f" {', '.join(sorted(external)) or 'there are none'}"
             )
     connections = read_connections(settings.connections)
-    if chosen:
-        python_options(settings.kafka_connection)  # a password that cannot be read stops the start
     return [
         _external_source(plan, source, source.from_, settings, connections)
         for name, source in external.items()
@@ -54,19 +50,13 @@ def _external_source(
     return ExternalSource(
         source.name,
         transport,
-        open_boundary_log=lambda: _boundary_log(settings, plan.application, source.name),
+        open_boundary_log=lambda: boundary_log(
+            settings.kafka_connection, plan.application, source.name, replication=settings.replication
+        ),
         open_reader=_opener(transport, source.name, connections),
         frame_bytes_max=settings.frame_bytes_max,
         batch_records_max=records_that_fit((*source.schema.widths, *watermarks), settings.frame_bytes_max),
     )
-
-
-def _boundary_log(settings: SenderSettings, application: str, source: str) -> TransactionalTopic:
-    """Opened anew by each session: the password may have changed. Raises LogError when it cannot be read."""
-    try:
-        return boundary_log(settings.kafka_connection, application, source, replication=settings.replication)
-    except SettingsError as error:
-        raise LogError(str(error)) from None
 
 
 def _opener(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.partitioning_log import PreparedTopics, kept_partitioning, record_count
-from bettong.errors import LogError, PasswordError
+from bettong.errors import LogError
 from bettong.threads import BlockThread
 
 _ASK_S = 1.0
@@ -48,12 +48,12 @@ class GenerationWatch(BlockThread):
         return not self.has_changed and self._clock_s() - self._asked_s < _CURRENT_S_MAX
 
     def check(self) -> None:
-        """Polls once. Without an answer, or a password for the question, `is_current` soon turns false."""
+        """Polls once. Without an answer `is_current` soon turns false."""
         asked_s = self._clock_s()
         try:
             records = record_count(self._admin, self._application)
             is_open = records != self._records and self._is_open(records)
-        except (LogError, PasswordError):
+        except LogError:
             return
         if not is_open and not self.has_changed:
             self._records, self._asked_s = records, asked_s

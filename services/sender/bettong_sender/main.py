@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from bettong.application.plan import plan
-from bettong.config.reading import read
+from bettong.config.reading import read_at_start
 from bettong.config.sender import SenderSettings
 from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely, log_pauses
@@ -16,7 +16,7 @@ from bettong_sender.service import serve
 
 def main(overrides: Mapping[str, object]) -> None:
     """Serves until SIGTERM or SIGINT. `overrides` take precedence over the environment. Raises BettongError."""
-    settings = read(SenderSettings, overrides)
+    settings = read_at_start(SenderSettings, overrides)
     logger = configure(settings, SENDER.name)
     planned = plan(load(settings.application))
     collect_rarely()

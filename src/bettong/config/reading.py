@@ -36,6 +36,16 @@ def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _
     raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
 
 
+def read_at_start(kind: type[_Settings], overrides: Mapping[str, Any]) -> _Settings:
+    """As `read`, for a service that starts: raises SettingsError for an unreadable password of Kafka, too.
+
+    Once it runs it waits for the password: see `edges.kafka_log`.
+    """
+    found = read(kind, overrides)
+    found.kafka_connection.password()
+    return found
+
+
 def read_client() -> ClientSettings:
     """A client's settings from the environment. Raises SettingsError that lists every fault at once."""
     try:

@@ -9,7 +9,7 @@ from bettong.topics import boundaries_topic
 def boundary_log(
     kafka: KafkaConnection, application: str, source: str, *, replication: int = -1
 ) -> TransactionalTopic:
-    """The log of a source. Opening it fences off the previous writer. Raises SettingsError for a bad password file.
+    """The log of a source. Opening it fences off the previous writer. Raises LogUnavailableError without a password.
 
     `replication`: see TransactionalTopic.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from multiprocessing.connection import Connection, wait
@@ -84,7 +84,8 @@ class Clients:
         self._await_all(_READY_S_MAX)
         begin_s = time.time() + _HEAD_START_S
         for _, pipe in self._processes:
-            pipe.send(begin_s)
+            with suppress(ConnectionError):  # it has died: `finish` names it
+                pipe.send(begin_s)
         return begin_s
 
     def finish(self, seconds: float) -> None:
@@ -118,7 +119,7 @@ def _answer(pipe: Connection) -> str:
     """What a process has reported: "", or why it failed."""
     try:
         return str(pipe.recv())
-    except EOFError:
+    except (EOFError, ConnectionError):
         return "it ended without reporting an error; its output above may hold one"
 
 

@@ -23,6 +23,7 @@ from bettong.java import InstalledJava, find_java, wrong_home
 from bettong.local.addresses import free_ports
 from bettong.local.memory_limit import memory_limit_bytes
 from bettong.local.prerequisites import Installer, MachineFacts
+from bettong.local.usable_cpus import usable_cpus
 from bettong.services import CONSOLE, SERVICES
 
 _JARS = "bettong-jars"
@@ -47,7 +48,7 @@ def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFact
         disk_free_gb=shutil.disk_usage(folder).free / _GB,
         open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         has_ports=_has_ports(),
-        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cpus=usable_cpus(),
         is_root=os.geteuid() == 0,
         has_apt=shutil.which("apt-get") is not None,
         installer=installer(),

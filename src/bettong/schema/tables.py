@@ -19,10 +19,12 @@ from bettong.schema.defaults import has_default, json_default
 from bettong.schema.fields import Field, Kind
 from bettong.schema.form import UnfitValueError
 from bettong.schema.json_values import reader_of
-from bettong.schema.values import arrow_of, check_array, column_of_values
+from bettong.schema.values import arrow_of, arrow_of_numpy, check_array, column_of_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
+# Its values may be missing.
+_MASKED = np.ma.MaskedArray
 
 
 class TableSchema:
@@ -112,7 +114,7 @@ def _form_column(field: Field, values: Any) -> pa.Array:
     if isinstance(values, np.ndarray) and values.dtype.kind == "O":
         return column_of_values(field, values.tolist())
     try:
-        array = cast_to(field, pa.array(values) if isinstance(values, np.ndarray) else values)
+        array = cast_to(field, arrow_of_numpy(values) if isinstance(values, np.ndarray) else values)
         check_array(field, array)
     except UnfitValueError as error:
         raise SchemaError(f"column {field.name + error.path!r}: {error.reason}") from None
@@ -124,8 +126,7 @@ def _column(target: _Target, values: Any) -> pa.Array:
     if known.form is not None:
         return _without_nulls(target, _form_column(known, values))
     try:
-        # Not of a class derived from it, whose values may be masked.
-        if type(values) is np.ndarray and values.ndim == 1:
+        if isinstance(values, np.ndarray) and not isinstance(values, _MASKED) and values.ndim == 1:
             if values.dtype.kind == "S" and target.is_fixed_bytes:
                 return _of_bytes(target, values)
             if known.dtype is not None and values.dtype == known.dtype:
@@ -156,7 +157,7 @@ def _of_numbers(kind: pa.DataType, values: Array) -> pa.Array:
 
 def _array(field: pa.Field, values: Any) -> pa.Array:
     try:
-        return pa.array(values)
+        return arrow_of_numpy(values) if isinstance(values, np.ndarray) else pa.array(values)
     except OverflowError:  # whole numbers beyond signed 64 bits
         try:
             return pa.array(values, field.type)

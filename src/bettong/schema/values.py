@@ -55,6 +55,12 @@ def view_of(field: Field, column: pa.Array) -> Column:
     return np.frombuffer(data, field.dtype, len(column), column.offset * field.dtype.itemsize)
 
 
+def arrow_of_numpy(values: Array) -> pa.Array:
+    """As `pa.array`, which would end each text, and each bytes, at its first zero."""
+    kind = {"S": pa.binary(), "U": pa.string()}.get(values.dtype.kind)
+    return pa.array(values) if kind is None or values.ndim != 1 else pa.array(values.tolist(), kind)
+
+
 def joined(parts: Sequence[Column]) -> Column:
     """The parts of one column concatenated."""
     if len(parts) == 1:

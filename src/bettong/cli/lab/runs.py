@@ -74,7 +74,8 @@ def run_against(
     here = this_tree()
     with terminable(), ExitStack() as opened:
         scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
-        with showing_progress(f"preparing {against}"):
+        with showing_progress(against) as say:
+            say("preparing its tree")
             before = opened.enter_context(other(against, here, prepare))
         for word, version in (("before", before), ("after", here)):
             terminal.print(f"{word}: {version}", markup=False, soft_wrap=True)

@@ -24,11 +24,19 @@ if TYPE_CHECKING:
 
 @contextmanager
 def showing_progress(what: str) -> Iterator[Callable[[str], None]]:
-    """Shows on a terminal what is being done; yields a function that adds the current step."""
+    """Shows on stderr what is being done; yields a function that adds a step, which off a terminal is a line."""
     from rich.console import Console
+    from rich.markup import escape
 
-    with Console(stderr=True).status(f"{what} ...") as status:
-        yield lambda text: status.update(f"{what}: {text} ...")
+    console = Console(stderr=True, highlight=False)
+    with console.status(escape(f"{what} ...")) as status:
+
+        def say(step: str) -> None:
+            status.update(escape(f"{what}: {step} ..."))
+            if not console.is_terminal:
+                console.print(f"{what}: {step}", markup=False, soft_wrap=True)
+
+        yield say
 
 
 def print_json(rows: Sequence[Comparison | MetricHistory | SeriesGrowth]) -> None:

@@ -10,8 +10,8 @@
 | `TIMES_HEADER`, `TRACE_HEADER` | the headers of a record that hold its `times` and `traceparent` |
 | `python_options`    | connection options for other clients of kafka-python                  |
 
-Kafka's errors and types stay inside: every failure is a `LogError`, a `LogUnavailableError` when no broker answers (try
-again), a `LogTruncatedError` when records are missing (stop). Every wait is bounded.
+Kafka's errors and types stay inside: every failure is a `LogError`, a `LogUnavailableError` when no broker answers, or
+the password file is away (try again), a `LogTruncatedError` when records are missing (stop). Every wait is bounded.
 """
 
 from bettong.edges.kafka_log.admin import LogAdmin

@@ -2,7 +2,8 @@
 
 librdkafka has one fetch at a time with a broker, so an added partition waits until that ends. If nothing arrives for
 `WAIT_MS`, a new connection fetches at once: one in each interval, for all partitions that were added by then. A new
-connection's first fetch may be without some of them, so others follow, for so long.
+connection's first fetch may be without some of them, so others follow, for so long. Each has twice as long for its
+answer as the one before: where connecting takes longer than an interval, none would ever get one.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable
 from bettong.identifiers import TopicPartition
 
 WAIT_MS = 20
-_INTERVAL_S = 0.1
+_INTERVAL_S_MIN = 0.1
 _S_MAX = 1.0
 
 
@@ -21,12 +22,15 @@ class AddedPartitions:
         # Each with its lag as it was known then: the broker's answer changes it.
         self._lags: dict[TopicPartition, int | None] = {}
         self._added_s = self._due_s = 0.0
+        self._interval_s = _INTERVAL_S_MIN
 
     def __bool__(self) -> bool:
         return bool(self._lags)
 
     def add(self, partition: TopicPartition, lag: int | None, now_s: float) -> None:
         """Notes a partition that was just added. `lag`: as it is known now."""
+        if not self._lags:
+            self._interval_s = _INTERVAL_S_MIN
         self._lags[partition] = lag
         self._added_s = now_s
         self._wait(now_s)
@@ -59,7 +63,8 @@ class AddedPartitions:
     def note_connection(self, now_s: float) -> None:
         """Notes a new connection, of which no lag is known yet."""
         self._lags = dict.fromkeys(self._lags)
-        self._due_s = now_s + _INTERVAL_S
+        self._due_s = now_s + self._interval_s
+        self._interval_s *= 2
 
     def _wait(self, now_s: float) -> None:
         self._due_s = max(self._due_s, now_s + WAIT_MS / 1000)

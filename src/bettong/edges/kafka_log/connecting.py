@@ -30,8 +30,8 @@ def connect(
 ) -> KafkaAdminClient:
     """A connected client; its requests time out after `request_wait_ms_max`, at most `REQUEST_WAIT_MS_MAX`.
 
-    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and then leaks no thread; LogError when
-    it refuses the password, SettingsError when the password file cannot be read.
+    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and then leaks no thread, or the password
+    cannot be read; LogError when the broker refuses it.
     """
     networks: list[KafkaNetClient] = []
 

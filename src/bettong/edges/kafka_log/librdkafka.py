@@ -54,8 +54,8 @@ def connect(
 ) -> tuple[Any, dict[str, int]]:
     """A client that has reached a broker, and the number of partitions of each topic.
 
-    Raises LogUnavailableError when no broker answers within 10 s, LogError when it refuses the password,
-    SettingsError when the password file cannot be read.
+    Raises LogUnavailableError when no broker answers within 10 s, or the password cannot be read; LogError when the
+    broker refuses it.
     """
     on_error = options.get("error_cb")
     refusals: list[LogError] = []
@@ -86,7 +86,7 @@ def connect(
 def client(
     kind: type[Producer] | type[Consumer], connection: KafkaConnection, options: dict[str, object]
 ) -> Any:
-    """A client that connects when it is used. Raises SettingsError or LogError for files that do not fit."""
+    """A client that connects when it is used. Raises LogError for files that do not fit."""
     try:
         return kind(_options(connection) | options, logger=SILENT)
     except KafkaException as error:

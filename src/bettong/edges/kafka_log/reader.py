@@ -23,7 +23,7 @@ from bettong.edges.kafka_log.librdkafka import (
 )
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
-from bettong.errors import LogError, LogTruncatedError, LogUnavailableError, SettingsError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 
 # Partitions share a fetch: a single one may fill it, and each gets at least this when there are many.
@@ -219,7 +219,7 @@ class LogReader(Closing):
     def _reconnect(self, now_s: float) -> None:
         try:
             fresh = client(Consumer, self._connection, self._options)
-        except (SettingsError, LogError):
+        except LogError:
             self._added.clear()  # the password's or a certificate's file is being replaced: this connection is good
             return
         self._consumer.close()

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import named
 from bettong.edges.kafka_log.option_names import to_librdkafka
-from bettong.errors import LogError, LogUnavailableError
+from bettong.errors import LogError, LogUnavailableError, PasswordError
 
 # Enough for librdkafka to be refused several times.
 _ANSWER_WAIT_S = 1.0
@@ -18,7 +18,7 @@ SILENT.setLevel(logging.CRITICAL + 1)
 
 
 def python_options(connection: KafkaConnection) -> dict[str, object]:
-    """Options of kafka-python. Raises SettingsError when the password cannot be read."""
+    """Options of kafka-python. Raises LogUnavailableError when the password cannot be read: its file may come back."""
     options: dict[str, object] = {"security_protocol": connection.security.upper()}
     if connection.security.tls:
         files = {
@@ -31,13 +31,13 @@ def python_options(connection: KafkaConnection) -> dict[str, object]:
         options |= {
             "sasl_mechanism": connection.mechanism.value,
             "sasl_plain_username": connection.user,
-            "sasl_plain_password": connection.password(),
+            "sasl_plain_password": _password(connection),
         }
     return options
 
 
 def librdkafka_options(connection: KafkaConnection) -> dict[str, object]:
-    """Options of librdkafka. Raises SettingsError when the password cannot be read."""
+    """Options of librdkafka. Raises LogUnavailableError when the password cannot be read: its file may come back."""
     return to_librdkafka(python_options(connection))
 
 
@@ -90,6 +90,15 @@ def settings_error(reason: str, connection: KafkaConnection) -> LogError:
         f"connecting to Kafka at {connection.bootstrap}: {reason}; correct"
         f" {_names(connection, 'BETTONG_KAFKA_CA, BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY')}"
     )
+
+
+def _password(connection: KafkaConnection) -> str:
+    try:
+        return connection.password()
+    except PasswordError as error:
+        raise LogUnavailableError(
+            f"Kafka at {connection.bootstrap} cannot be used without its password ({error})"
+        ) from None
 
 
 def _names(connection: KafkaConnection, settings: str) -> str:

@@ -12,6 +12,7 @@ from bettong.lab.machine.conditions import Conditions
 from bettong.lab.machine.machine_state import inspect_machine, measure_hiccups
 from bettong.lab.results import BEFORE, COMMIT
 from bettong.lab.versions import git
+from bettong.local.usable_cpus import usable_cpus
 
 PACKAGES = (
     *("pyspark", "confluent-kafka", "kafka-python", "grpcio", "protobuf", "pyarrow", "numpy", "numba"),
@@ -32,7 +33,7 @@ def facts() -> dict[str, str]:
     memory = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
     return {
         "processor": cpu,
-        "cores": str(len(os.sched_getaffinity(0))),
+        "cores": str(usable_cpus()),
         "memory": f"{int(memory) / 1024 / 1024:.0f} GiB",
         f"load{BEFORE}": f"{os.getloadavg()[0]:.1f}",
         COMMIT: _UNKNOWN,

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from bettong.lab.machine.conditions import Conditions
+from bettong.local.usable_cpus import usable_cpus
 
 _SLEEP_S = 0.001
 _MEBIBYTE = 1 << 20
@@ -59,7 +60,7 @@ def inspect_machine(hiccups: Hiccups, root: Path = Path("/")) -> Conditions:
     isolated = cpu_list(_text(system / "cpu/isolated"))
     swappiness = _text(root / "proc/sys/vm/swappiness")
     return Conditions(
-        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cpus=usable_cpus(),
         governors=tuple(
             filter(None, map(_text, sorted(system.glob("cpu/cpufreq/policy*/scaling_governor"))))
         ),

@@ -71,6 +71,6 @@ def _repeat(version: Checkout, file: Path, folder: Path) -> Path:
     )
     made = list(folder.glob(f"*/{RESULTS}"))
     if len(made) != 1:
-        output = " | ".join(ended.tail()).removeprefix("bettong: error: ")
+        output = " | ".join(ended.tail()).rpartition("bettong: error: ")[2]  # without the steps before it
         raise LabError(f"{version.name}: `bettong lab run` ended with {ended.ending}: {output}")
     return made[0].parent

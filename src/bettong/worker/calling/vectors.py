@@ -18,7 +18,7 @@ from bettong.schema.casting import cast_to
 from bettong.schema.fields import Field, Kind, not_utf8
 from bettong.schema.form import Form, UnfitValueError
 from bettong.schema.schema import Schema
-from bettong.schema.values import column_of_values
+from bettong.schema.values import arrow_of_numpy, column_of_values
 from bettong.worker.calling.results import Results
 
 _PLAIN = (bool, int, float, str, bytes)
@@ -183,7 +183,7 @@ def _form_column(field: Field, form: Form, value: Any, rows: int) -> pa.Array:
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "O":
         array = column_of_values(field, value.tolist())
     elif isinstance(value, np.ndarray):
-        array = pa.array(value)
+        array = arrow_of_numpy(value)
     elif isinstance(value, pa.Array | pa.ChunkedArray):
         array = value
     else:
