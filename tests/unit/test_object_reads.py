@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -26,19 +28,39 @@ SILENCE_S_MAX = 20.0
 
 
 class SlowFiles(MemoryFileSystem):  # type: ignore[misc] # fsspec has no types
-    """A store whose client waits for ever, as sftp's. Each part takes `part_s`; no part with `silent_at` arrives."""
+    """A store whose client waits for ever, as sftp's. Each part takes `part_s`; no part with `silent_at` arrives, nor
+    anything else of that connection. With `fails` the first request for each part fails.
+    """
 
     protocol = "slow"
     part_s = 0.0
     silent_at: int | None = None
+    is_unreachable = False
+    fails: BaseException | None = None
     released = threading.Event()
+    asked: ClassVar[list[int]] = []
+    connected: ClassVar[list[object]] = []
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.is_dead = False
+        self.process = os.getpid()
+        self.connected.append(self)
+        if self.is_unreachable:
+            self.released.wait(SILENCE_S_MAX)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: object
     ) -> bytes:
+        assert self.process == os.getpid(), "two processes use one connection"
+        begin = start or 0
         self.released.wait(self.part_s)
-        if self.silent_at in range(start or 0, len(STATE) if end is None else end):
+        self.is_dead |= self.silent_at in range(begin, len(STATE) if end is None else end)
+        if self.is_dead:
             self.released.wait(SILENCE_S_MAX)
+        self.asked.append(begin)
+        if self.fails is not None and self.asked.count(begin) == 1:
+            raise self.fails
         return bytes(super().cat_file(path, start, end, **kwargs))
 
 
@@ -67,6 +89,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSnapshots]:
     monkeypatch.setattr("bettong.edges.object_store.objects._PART_S_MAX", PART_S_MAX)
     monkeypatch.setattr("bettong.edges.object_store.store._ATTEMPTS_S", 0.0)
     monkeypatch.setattr(SlowFiles, "released", threading.Event())
+    monkeypatch.setattr(SlowFiles, "asked", [])
+    monkeypatch.setattr(SlowFiles, "connected", [])
     store = ObjectSnapshots("slow://states", "reads")
     store.save(CHECK, whole(1), STATE)
     yield store
@@ -108,6 +132,85 @@ def test_a_slow_read_goes_on_while_something_arrives(
     slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SlowFiles, "part_s", PART_S_MAX / 8)
+    assert slow.load(CHECK, whole(1)) == STATE
+
+
+def hang(store: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Makes so many reads that are given up while their calls wait."""
+    with monkeypatch.context() as changed:
+        changed.setattr("bettong.edges.object_store.objects._PART_S_MAX", 0.1)
+        changed.setattr(SlowFiles, "silent_at", 0)
+        for _ in range(times):
+            with pytest.raises(StoreUnavailableError, match="0 of 100 bytes came, then no more in time"):
+                store.load(CHECK, whole(1))
+
+
+def exit_code_of_fork(target: Callable[..., object], *arguments: object) -> int | None:
+    """None if the process does not end before the silence does."""
+    child = multiprocessing.get_context("fork").Process(target=target, args=arguments, daemon=True)
+    child.start()
+    child.join(SILENCE_S_MAX / 2)
+    return child.exitcode
+
+
+def test_a_store_that_answers_again_is_read_however_many_reads_hung(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang(slow, monkeypatch, 8)
+    assert slow.load(CHECK, whole(1)) == STATE
+
+
+def test_a_connection_serves_until_it_falls_silent_or_breaks(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(SlowFiles.connected)
+    assert slow.load(CHECK, whole(2)) is None
+    assert slow.load(CHECK, whole(1)) == STATE
+    assert len(SlowFiles.connected) == before
+    hang(slow, monkeypatch, 1)
+    assert slow.load(CHECK, whole(1)) == STATE
+    assert len(SlowFiles.connected) == before + 1
+    SlowFiles.asked.clear()
+    monkeypatch.setattr(SlowFiles, "fails", ConnectionResetError("gone"))
+    with pytest.raises(StoreUnavailableError, match="gone"):
+        slow.load(CHECK, whole(1))
+    assert slow.increments(CHECK) == [whole(1)]
+    assert len(SlowFiles.connected) == before + 2
+
+
+def test_a_connection_that_is_not_made_in_time_is_given_up(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang(slow, monkeypatch, 1)
+    monkeypatch.setattr("bettong.edges.object_store.connections._CONNECT_S_MAX", 0.1)
+    monkeypatch.setattr(SlowFiles, "is_unreachable", True)
+    with pytest.raises(
+        StoreUnavailableError, match=r"slow://states does not answer; .*\(no answer in 0.1 s\)"
+    ):
+        slow.load(CHECK, whole(1))
+
+
+def test_commands_that_hang_are_bounded(slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong.edges.object_store.connections._CALLS_MAX", 3)
+    hang(slow, monkeypatch, 3)
+    said = (
+        "slow://states does not answer; .*3 earlier commands still wait for it; .* start this process again"
+    )
+    with pytest.raises(StoreUnavailableError, match=said):
+        slow.load(CHECK, whole(1))
+    monkeypatch.setattr("bettong.edges.object_store.store._ATTEMPTS_S", 6.0)
+    SlowFiles.released.set()
+    assert slow.load(CHECK, whole(1)) == STATE
+
+
+def test_a_process_ends_while_its_commands_hang(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert exit_code_of_fork(hang, slow, monkeypatch, 1) == 0
+
+
+def test_a_forked_process_connects_by_itself(slow: ObjectSnapshots) -> None:
+    assert exit_code_of_fork(slow.load, CHECK, whole(1)) == 0
     assert slow.load(CHECK, whole(1)) == STATE
 
 

@@ -40,7 +40,9 @@ def is_transient(error: BaseException) -> bool:
     if status is not None:
         return status in _PASSING_STATUSES
     passing = isinstance(error, OSError) and error.errno in _PASSING_ERRNOS
-    return passing or isinstance(error, TimeoutError | ConnectionError) or _is(error, _PASSING_NAMES)
+    return (
+        passing or isinstance(error, TimeoutError | ConnectionError | EOFError) or _is(error, _PASSING_NAMES)
+    )
 
 
 def is_missing_object(error: FileNotFoundError) -> bool:

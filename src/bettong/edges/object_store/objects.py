@@ -4,8 +4,9 @@ from contextlib import suppress
 
 from fsspec.exceptions import FSTimeoutError
 
+from bettong.edges.object_store.connections import Files
 from bettong.edges.object_store.faults import is_missing_object
-from bettong.edges.object_store.store import Files, ObjectStore
+from bettong.edges.object_store.store import ObjectStore
 
 # Time limit of a command without content.
 _ANSWER_S_MAX = 15.0

@@ -1,14 +1,13 @@
 """The file system of a URL, with bounded waits and mapped errors."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import fsspec
 from fsspec.core import url_to_fs
-from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
 from bettong.backoff import attempts
+from bettong.edges.object_store.connections import Files, connection
 from bettong.edges.object_store.faults import cause_and_remedy, is_transient, reason_of
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
@@ -37,9 +36,6 @@ _UNFIT = {
     "local": "give a folder as file:///folder",
     "memory": "what it keeps ends with its process",
 }
-
-# A file system whose methods all accept `timeout`, in seconds. fsspec has no type for it.
-Files = Any
 
 _Answer = TypeVar("_Answer")
 
@@ -75,7 +71,8 @@ class ObjectStore:
     def __init__(self, url: str) -> None:
         """`url` as returned by `bettong.config.endpoints.snapshots_url`."""
         self._url = url
-        self._options = _OPTIONS.get(url.partition("://")[0], {})
+        self._scheme = url.partition("://")[0]
+        self._options = _OPTIONS.get(self._scheme, {})
 
     @property
     def ends_silent_reads(self) -> bool:
@@ -85,21 +82,18 @@ class ObjectStore:
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:
         """Calls `command` with the file system and the URL's path in it; returns its result. Raises StoreError."""
         try:
-            return attempts(_ATTEMPTS_S, is_transient)(lambda: command(*self._files()))
+            return attempts(_ATTEMPTS_S, is_transient)(lambda: self._run(command))
         except Exception as error:  # noqa: BLE001 - file systems pass on any error of their clients
             kind = StoreUnavailableError if is_transient(error) else StoreError
             raise kind(f"{doing}: {self._url} {cause_and_remedy(error)}") from None
 
-    def _files(self) -> tuple[Files, str]:
-        """The file system, which fsspec caches per process and URL; a forked process gets its own."""
-        files, path = url_to_fs(self._url, **self._options)
+    def _run(self, command: Callable[[Files, str], _Answer]) -> _Answer:
+        if not fsspec.get_filesystem_class(self._scheme).async_impl:
+            with connection(self._url) as (files, root):
+                return command(files, root)
+        # fsspec caches it per process and URL; a forked process gets its own.
+        files, root = url_to_fs(self._url, **self._options)
         files.invalidate_cache()
         if hasattr(files, "retries"):
             files.retries = 1  # `ask` alone retries
-        return (files if files.async_impl else _with_timeouts(files)), path
-
-
-@lru_cache(maxsize=64)
-def _with_timeouts(files: Files) -> Files:
-    """Wraps a synchronous file system in threads, so that its methods accept `timeout`, too."""
-    return AsyncFileSystemWrapper(files)
+        return command(files, root)
