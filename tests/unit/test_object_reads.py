@@ -214,6 +214,18 @@ def test_a_forked_process_connects_by_itself(slow: ObjectSnapshots) -> None:
     assert slow.load(CHECK, whole(1)) == STATE
 
 
+@pytest.mark.parametrize(
+    "fails", [ConnectionResetError("gone"), EOFError(), TimeoutError("too late")], ids=repr
+)
+def test_a_part_that_fails_is_read_again_alone(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch, fails: Exception
+) -> None:
+    monkeypatch.setattr("bettong.edges.object_store.store._ATTEMPTS_S", 6.0)
+    monkeypatch.setattr(SlowFiles, "fails", fails)
+    assert slow.load(CHECK, whole(1)) == STATE
+    assert SlowFiles.asked == sorted([*range(0, 100, 10)] * 2)
+
+
 @pytest.mark.parametrize("size", [0, 1, 10, 11, 30])
 def test_objects_of_any_size_are_read_whole(slow: ObjectSnapshots, size: int) -> None:
     slow.save(CHECK, whole(2), STATE[:size])

@@ -1,12 +1,16 @@
 """Reads and writes objects of a store by their paths below its URL."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from fsspec.exceptions import FSTimeoutError
 
 from bettong.edges.object_store.connections import Files
 from bettong.edges.object_store.faults import is_missing_object
 from bettong.edges.object_store.store import ObjectStore
+
+_Found = TypeVar("_Found")
 
 # Time limit of a command without content.
 _ANSWER_S_MAX = 15.0
@@ -37,28 +41,17 @@ class Objects:
 
     def get(self, doing: str, path: str) -> bytes | None:
         """Reads an object; None if there is none."""
-
-        def command(files: Files, root: str) -> bytes | None:
-            read = _read_whole if self._store.ends_silent_reads else _read_in_parts
-            try:
-                return read(files, f"{root}/{path}")
-            except FileNotFoundError as error:
-                if is_missing_object(error):
-                    return None
-                raise
-
-        return self._store.ask(doing, command)
+        if self._store.ends_silent_reads:
+            return self._content(doing, path, _WHOLE_S_MAX, "no more data came in time")
+        return self._read_in_parts(doing, path)
 
     def names(self, doing: str, path: str, kind: str) -> list[str]:
         """The names of one kind, file or directory, in a folder; empty if there is no such folder."""
 
         def command(files: Files, root: str) -> list[str]:
-            try:
-                found = files.ls(f"{root}/{path}", detail=True, timeout=_ANSWER_S_MAX)
-            except FileNotFoundError as error:
-                if is_missing_object(error):
-                    return []
-                raise
+            found = _unless_missing(lambda: files.ls(f"{root}/{path}", detail=True, timeout=_ANSWER_S_MAX))
+            if found is None:
+                return []
             return [each["name"].rstrip("/").rpartition("/")[2] for each in found if each["type"] == kind]
 
         return self._store.ask(doing, command)
@@ -72,29 +65,49 @@ class Objects:
 
         self._store.ask(doing, command)
 
+    def _read_in_parts(self, doing: str, path: str) -> bytes | None:
+        """Each part is retried alone: a large object would not be read whole over a connection that often breaks.
+
+        If the object is replaced meanwhile, parts may be of different versions, which its checksum reveals.
+        """
+
+        def command(files: Files, root: str) -> int | None:
+            return _unless_missing(lambda: int(files.info(f"{root}/{path}", timeout=_ANSWER_S_MAX)["size"]))
+
+        size = self._store.ask(doing, command)
+        if size is None:
+            return None
+        parts = []
+        for start in range(0, size, _PART_BYTES):
+            reason = f"{start} of {size} bytes came, then no more in time"
+            end = min(start + _PART_BYTES, size)
+            part = self._content(doing, path, _PART_S_MAX, reason, start=start, end=end)
+            if part is None:
+                return None
+            parts.append(part)
+        return b"".join(parts)
+
+    def _content(self, doing: str, path: str, wait_s_max: float, reason: str, **part: int) -> bytes | None:
+        """An object, or `part` of it; None if there is none. `reason` is that of a time-out, as fsspec's has none."""
+
+        def command(files: Files, root: str) -> bytes | None:
+            try:
+                found = _unless_missing(lambda: files.cat_file(f"{root}/{path}", timeout=wait_s_max, **part))
+            except FSTimeoutError:
+                raise TimeoutError(reason) from None
+            return None if found is None else bytes(found)
+
+        return self._store.ask(doing, command)
+
 
 def _transfer_s(size_bytes: int) -> float:
     return _ANSWER_S_MAX + size_bytes / _BYTES_A_S_MIN
 
 
-def _read_whole(files: Files, path: str) -> bytes:
-    return _content(files, path, _WHOLE_S_MAX, "no more data came in time")
-
-
-def _read_in_parts(files: Files, path: str) -> bytes:
-    """If the object is replaced meanwhile, parts may be of different versions, which its checksum reveals."""
-    size = int(files.info(path, timeout=_ANSWER_S_MAX)["size"])
-    return b"".join(_part(files, path, start, size) for start in range(0, size, _PART_BYTES))
-
-
-def _part(files: Files, path: str, start: int, size: int) -> bytes:
-    reason = f"{start} of {size} bytes came, then no more in time"
-    return _content(files, path, _PART_S_MAX, reason, start=start, end=min(start + _PART_BYTES, size))
-
-
-def _content(files: Files, path: str, wait_s_max: float, reason: str, **part: int) -> bytes:
-    """An object, or `part` of it. Raises TimeoutError with `reason`, as fsspec's has none."""
+def _unless_missing(read: Callable[[], _Found]) -> _Found | None:
     try:
-        return bytes(files.cat_file(path, timeout=wait_s_max, **part))
-    except FSTimeoutError:
-        raise TimeoutError(reason) from None
+        return read()
+    except FileNotFoundError as error:
+        if is_missing_object(error):
+            return None
+        raise
