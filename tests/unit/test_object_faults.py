@@ -28,10 +28,23 @@ def of_s3(code: str, status: int) -> OSError:
     return found
 
 
+def of_sftp(name: str, base: type[Exception], text: str) -> Exception:
+    """An error of paramiko, which is not installed here."""
+    made: Exception = type(name, (base,), {"__module__": "paramiko.ssh_exception"})(text)
+    return made
+
+
+DROPPED = of_sftp("SSHException", Exception, "Server connection dropped: ")
+
+
 @pytest.mark.parametrize(
     "error",
     [
         TimeoutError(),
+        EOFError(),
+        OSError("Socket is closed"),
+        DROPPED,
+        of_sftp("NoValidConnectionsError", OSError, "Unable to connect to port 22"),
         ConnectionRefusedError(errno.ECONNREFUSED, "refused"),
         OSError(errno.EHOSTUNREACH, "no route"),
         EndpointConnectionError(endpoint_url="http://a"),
@@ -60,6 +73,7 @@ def test_errors_of_unavailable_or_busy_servers_are_transient(error: Exception) -
         (of_s3("EntityTooLarge", 400), "refused; is BETTONG_SNAPSHOTS right"),
         (of_s3("SomethingNew", 400), "refused; is BETTONG_SNAPSHOTS right"),
         (ParamValidationError(report="a bucket's name"), "refused; is BETTONG_SNAPSHOTS right"),
+        (of_sftp("BadHostKeyException", type(DROPPED), "Host key does not match"), "Host key does not match"),
         (OSError(errno.ENOSPC, "no space left"), "refused; is BETTONG_SNAPSHOTS right"),
         (NotImplementedError(), "NotImplementedError"),
     ],

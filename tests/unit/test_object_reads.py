@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import threading
@@ -19,6 +20,7 @@ from bettong.errors import StoreUnavailableError
 from bettong.identifiers import PartitionId
 from tests.samples.snapshots import whole
 from tests.servers.s3 import KEY_ID, REGION, SECRET, fresh_clients
+from tests.waiting import eventually
 
 CHECK = PartitionId("check", 0)
 STATE = bytes(range(100))
@@ -178,7 +180,18 @@ def test_a_connection_serves_until_it_falls_silent_or_breaks(
     assert len(SlowFiles.connected) == before + 2
 
 
-def test_a_connection_that_is_not_made_in_time_is_given_up(
+def test_a_connection_that_fell_silent_is_closed(
+    slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = io.BytesIO()
+    monkeypatch.setattr(SlowFiles, "client", client, raising=False)
+    assert slow.load(CHECK, whole(1)) == STATE
+    assert not client.closed
+    hang(slow, monkeypatch, 1)
+    assert client.closed
+
+
+def test_a_connection_that_is_not_made_in_time_is_given_up_and_serves_later(
     slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hang(slow, monkeypatch, 1)
@@ -188,6 +201,11 @@ def test_a_connection_that_is_not_made_in_time_is_given_up(
         StoreUnavailableError, match=r"slow://states does not answer; .*\(no answer in 0.1 s\)"
     ):
         slow.load(CHECK, whole(1))
+    made = len(SlowFiles.connected)
+    SlowFiles.released.set()
+    eventually(lambda: "call of slow://states" not in {each.name for each in threading.enumerate()})
+    assert slow.load(CHECK, whole(1)) == STATE
+    assert len(SlowFiles.connected) == made
 
 
 def test_commands_that_hang_are_bounded(slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -34,14 +34,26 @@ def connection(url: str) -> Iterator[tuple[Files, str]]:
     TimeoutError when too many calls hang.
     """
     idle = _idle_connections(url, os.getpid())
-    try:
-        files, root = idle.pop()
-    except IndexError:
-        # fsspec caches an instance for each thread, and these threads last for one call.
-        files, root = _within(_CONNECT_S_MAX, url, lambda: url_to_fs(url, skip_instance_cache=True))
+    files, root = _take_connection(url, idle)
     files.invalidate_cache()
-    yield _Bounded(files, url), root
+    try:
+        yield _Bounded(files, url), root
+    except BaseException:
+        if hasattr(files, "client"):  # paramiko's own thread would keep it; its calls end with it
+            files.client.close()
+        raise
     idle.append((files, root))
+
+
+def _take_connection(url: str, idle: list[tuple[Files, str]]) -> tuple[Files, str]:
+    def connect() -> None:
+        """One that comes too late serves a later command. fsspec caches one for each thread, which here ends."""
+        idle.append(url_to_fs(url, skip_instance_cache=True))
+
+    while True:
+        with suppress(IndexError):
+            return idle.pop()
+        _within(_CONNECT_S_MAX, url, connect)
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,7 @@
 """Classifies errors of file systems: whether they are transient, and the remedy. Pure.
 
-The clients that fsspec uses (botocore, aiohttp) are optional packages, so their errors are recognised by name.
+The clients that fsspec uses (botocore, aiohttp, paramiko) are optional packages, so their errors are recognised by
+name.
 """
 
 import errno
@@ -13,8 +14,13 @@ _PASSING_NAMES = frozenset(
         "aiohttp.http_exceptions.HttpProcessingError",
         "botocore.exceptions.ConnectionError",
         "botocore.exceptions.HTTPClientError",
+        "paramiko.ssh_exception.NoValidConnectionsError",
     }
 )
+# Its subclasses are refusals.
+_PASSING_EXACTLY = "paramiko.ssh_exception.SSHException"
+# paramiko's OSError without a number, where the server closed the connection.
+_PASSING_TEXT = "Socket is closed"
 _PASSING_ERRNOS = frozenset(
     {errno.EBUSY, errno.EAGAIN, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 )
@@ -39,10 +45,11 @@ def is_transient(error: BaseException) -> bool:
     status = _answer(error)[1]
     if status is not None:
         return status in _PASSING_STATUSES
-    passing = isinstance(error, OSError) and error.errno in _PASSING_ERRNOS
-    return (
-        passing or isinstance(error, TimeoutError | ConnectionError | EOFError) or _is(error, _PASSING_NAMES)
-    )
+    if isinstance(error, OSError) and (error.errno in _PASSING_ERRNOS or str(error) == _PASSING_TEXT):
+        return True
+    if isinstance(error, TimeoutError | ConnectionError | EOFError):
+        return True
+    return _is(error, _PASSING_NAMES) or _name(type(error)) == _PASSING_EXACTLY
 
 
 def is_missing_object(error: FileNotFoundError) -> bool:
@@ -74,7 +81,11 @@ def reason_of(error: BaseException) -> str:
 
 
 def _is(error: BaseException, names: frozenset[str]) -> bool:
-    return any(f"{kind.__module__}.{kind.__qualname__}" in names for kind in type(error).__mro__)
+    return any(_name(kind) in names for kind in type(error).__mro__)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _answer(error: BaseException) -> tuple[str | None, int | None]:
