@@ -54,7 +54,7 @@ class LiveDeployment(Closing):
     """
 
     def __init__(self, application: str, redis: RedisConnection, kafka: KafkaConnection | None) -> None:
-        """Does not connect yet. Raises StoreError and SettingsError for invalid addresses."""
+        """Does not connect yet. Raises StoreError for an invalid URL of Redis."""
         self.application = application
         self._store = RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
         self._kafka = kafka

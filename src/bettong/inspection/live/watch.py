@@ -40,7 +40,7 @@ class LiveWatch(Closing):
         *,
         frame_bytes_max: int,
     ) -> None:
-        """Does not connect yet. Raises StoreError and SettingsError for invalid addresses."""
+        """Does not connect yet. Raises StoreError for an invalid URL of Redis."""
         self._application = application
         self._live = LiveDeployment(application, redis, kafka)
         self._tail = (
