@@ -3,7 +3,6 @@
     BettongError
     ├── ApplicationError   the description of an application is wrong
     ├── SettingsError      settings are missing or contradict each other
-    │   └── PasswordError         the file of a password cannot be read
     ├── FrameError         bytes that are not a frame, or a frame that breaks its contract
     ├── SchemaError        values that do not fit a schema
     │   └── UnfitValueError       a value that is none of its field's (see `schema.form`)
@@ -67,10 +66,6 @@ class SettingsError(BettongError):
     """Settings are missing or wrong; the text lists all faults at once."""
 
     exit_code = 4
-
-
-class PasswordError(SettingsError):
-    """The file of a password cannot be read. A service that starts ends; one that runs waits for the file."""
 
 
 class FrameError(BettongError):

@@ -117,6 +117,16 @@ def test_what_waited_while_redis_was_away_is_delivered_a_part_at_a_time(store: R
         assert {each.offset for each in batcher_of(again).progress.values()} == {FRAMES}
 
 
+def test_none_of_them_is_empty_where_the_last_frame_ends_one(store: RedisStore) -> None:
+    with closing(connector(store)) as one:
+        sink = one._sink = MeasuredSink(store)
+        deliver(one, batcher_of(one), 4)
+        one.finish()
+        assert [size >= DELIVERY_BYTES_MAX for size in sink.sizes] == [True, True]
+    with closing(connector(store)) as again:
+        assert {each.offset for each in batcher_of(again).progress.values()} == {4}
+
+
 @pytest.mark.parametrize("killed_after", [0, 1, 4])
 def test_after_a_kill_between_two_of_them_each_result_counts_once(
     store: RedisStore, killed_after: int

@@ -88,6 +88,16 @@ def lose_last_batch(broker: KafkaBroker, topic: str, partition: int) -> None:
     segment.write_bytes(segment.read_bytes()[: batches(broker, topic, partition)[-1]])
 
 
+def damage_batch(broker: KafkaBroker, topic: str, partition: int, number: int) -> None:
+    """Changes the last byte of a batch, as a bad disk does."""
+    at = batches(broker, topic, partition)[number + 1] - 1
+    with _segment(broker, topic, partition).open("r+b") as file:
+        file.seek(at)
+        (byte,) = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte ^ 0xFF]))
+
+
 def batches(broker: KafkaBroker, topic: str, partition: int) -> list[int]:
     """Where each batch begins in the one segment of a log."""
     content = _segment(broker, topic, partition).read_bytes()

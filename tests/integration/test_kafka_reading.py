@@ -14,10 +14,12 @@ from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
     append_all,
+    damage_batch,
     delete_below,
     read_all,
     reader,
 )
+from tests.servers.external_topic import Producer
 from tests.waiting import eventually
 
 Name = Callable[..., str]
@@ -233,6 +235,43 @@ def test_records_that_vanish_under_a_reader_are_an_error(kafka: KafkaBroker, top
         with pytest.raises(LogTruncatedError, match="the log holds 29 up to 30"):
             read_all(log, 29)
         assert log.positions()[TopicPartition(topic, 0)] < 29
+
+
+def test_what_was_read_before_a_missing_record_is_returned_before_the_error(
+    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = Producer(kafka.bootstrap, transactional_id=topic)
+    producer.transaction(topic, 0, [b"a", b"b", b"c"], commit=True)  # the marker at its end has offset 3
+    producer.close()
+    append_all(kafka, topic, 0, [b"d"])
+    append_all(kafka, topic, 1, [b"e"])
+    # In one batch.
+    monkeypatch.setattr(reading, "polled", lambda consumer, _, records_max: consumer.consume(records_max, 10))
+    with reader(kafka, {(topic, 0): 0, (topic, 1): 0}) as log:
+        found = sorted((record.partition, record.offset) for record in log.poll(200, 5))
+        assert found == [(0, 0), (0, 1), (0, 2), (1, 0)]
+        assert log.positions() == {(topic, 0): 3, (topic, 1): 1}
+        for _ in range(2):
+            with pytest.raises(
+                LogTruncatedError, match=f"{topic}/0: offset 3 is missing, the log goes on with 4"
+            ):
+                log.poll(200, 1)
+        log.seek(TopicPartition(topic, 0), 4)
+        assert [record.value for record in log.poll(200, 1)] == [b"d"]
+
+
+def test_damaged_records_are_an_error_after_those_before_them(kafka: KafkaBroker, topic: str) -> None:
+    for value in (b"a", b"b", b"c"):
+        append_all(kafka, topic, 0, [value])
+    damage_batch(kafka, topic, 0, 1)
+    with reader(kafka, {(topic, 0): 0}) as log:
+        assert [record.value for record in read_all(log, 1)] == [b"a"]
+        with pytest.raises(LogError, match=f"reading {topic}/0"):
+            eventually(lambda: log.poll(200, 10))
+        with pytest.raises(LogError, match=f"reading {topic}/0"):
+            log.poll(200, 10)
+        log.seek(TopicPartition(topic, 0), 2)
+        assert [record.value for record in read_all(log, 1)] == [b"c"]
 
 
 def test_a_reader_of_what_does_not_exist_is_refused(kafka: KafkaBroker, topic: str) -> None:

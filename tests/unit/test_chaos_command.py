@@ -1,5 +1,6 @@
 """`bettong chaos`: its command line, and its report for people."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from rich.console import Console
 
 from bettong.chaos.outputs import Difference
 from bettong.chaos.report import FaultReport, GrowthReport, MemoryReport, Report, by_kind, sink_report
+from bettong.chaos.run import machine_text
 from bettong.cli.chaos import parsed, seconds
 from bettong.cli.chaos_tables import show
 from bettong.cli.ending import end_well
@@ -19,6 +21,11 @@ WORDS = str(ROOT / "examples" / "word_count.py")
 
 def called(*arguments: str) -> int:
     return end_well(app, ["chaos", *arguments], name="bettong")
+
+
+def test_the_cores_of_a_report_are_those_that_its_processes_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {5, 6, 7}, raising=False)
+    assert machine_text().startswith("3 cores, ")
 
 
 def test_times_and_inputs_are_read() -> None:

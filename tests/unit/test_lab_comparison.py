@@ -130,7 +130,11 @@ def names_of_a_run() -> list[str]:
     measured = [
         *latencies(steps, {"out": Unread("out", 0, latency)}),
         *part_means(
-            [PartsSample(0.0, {}), PartsSample(1.0, {"out": PartTotals(1, (1.0,) * len(PARTS))})], 0.0
+            [
+                PartsSample(0.0, {}),
+                PartsSample(1.0, {("receiver", "out"): PartTotals(1, (1.0,) * len(PARTS))}),
+            ],
+            0.0,
         ),
         *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
     ]

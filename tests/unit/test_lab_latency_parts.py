@@ -10,6 +10,7 @@ from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.latency_parts import PARTS
 
 BEGIN_S = 1_000.0
+RECEIVER = "receiver"
 WORDS = ["client to log", "log to worker", "inside worker", "log to receiver", "receiver to sink"]
 
 
@@ -23,32 +24,34 @@ def record(sink: str, results: int, *sums_s: float) -> dict[str, str]:
 
 
 def sample(after_s: float, **sinks: PartTotals) -> PartsSample:
-    return PartsSample(BEGIN_S + after_s, sinks)
+    return PartsSample(BEGIN_S + after_s, {(RECEIVER, sink): each for sink, each in sinks.items()})
 
 
 def spent(results: int, *sums_s: float) -> PartTotals:
     return PartTotals(results, sums_s)
 
 
-def test_totals_are_those_of_all_receivers_by_sink() -> None:
+def test_totals_are_those_of_each_receiver_by_sink() -> None:
     found = totals(
-        [
-            {"sessions": "3"},
-            record("rejected", 4, 1.0, 2.0, 3.0, 4.0, 5.0) | record("alerts", 1, 0.1, 0.2, 0.3, 0.4, 0.5),
-            record("rejected", 2, 0.5, 0.5, 0.5, 0.5, 0.5),
-        ]
+        {
+            "sender": {"sessions": "3"},
+            "a": record("rejected", 4, 1.0, 2.0, 3.0, 4.0, 5.0)
+            | record("alerts", 1, 0.1, 0.2, 0.3, 0.4, 0.5),
+            "b": record("rejected", 2, 0.5, 0.5, 0.5, 0.5, 0.5),
+        }
     )
     assert found == {
-        "rejected": spent(6, 1.5, 2.5, 3.5, 4.5, 5.5),
-        "alerts": spent(1, 0.1, 0.2, 0.3, 0.4, 0.5),
+        ("a", "rejected"): spent(4, 1.0, 2.0, 3.0, 4.0, 5.0),
+        ("a", "alerts"): spent(1, 0.1, 0.2, 0.3, 0.4, 0.5),
+        ("b", "rejected"): spent(2, 0.5, 0.5, 0.5, 0.5, 0.5),
     }
 
 
 @pytest.mark.parametrize("text", ["", "1 2 3", "many", "1 " * 15 + "?"])
 def test_a_part_that_cannot_be_read_counts_as_nothing(text: str) -> None:
     garbled = record("rejected", 4, 1.0, 2.0, 3.0, 4.0, 5.0) | {"latency_part/rejected/log-to-worker": text}
-    assert totals([garbled, {"latency_part/rejected/unheard-of": text}]) == {
-        "rejected": spent(4, 1.0, 0.0, 3.0, 4.0, 5.0)
+    assert totals({"a": garbled, "b": {"latency_part/rejected/unheard-of": text}}) == {
+        ("a", "rejected"): spent(4, 1.0, 0.0, 3.0, 4.0, 5.0)
     }
 
 
@@ -91,6 +94,20 @@ def test_a_sample_that_lacks_a_sink_does_not_count_its_past_again() -> None:
     ]
     for since_s in (BEGIN_S, BEGIN_S + 2):
         assert [each.value for each in part_means(samples, since_s)] == pytest.approx([10.0] * 5)
+
+
+def test_a_record_that_is_missing_is_no_restart_of_the_other_receiver() -> None:
+    both = [{"a": 100, "b": 50}, {"b": 60}, {"a": 130, "b": 70}]
+    seconds = {"a": 9.0, "b": 1.0}  # of each part, for a result
+    samples = [
+        PartsSample(
+            BEGIN_S + number,
+            {(name, "out"): spent(count, *[seconds[name] * count] * 5) for name, count in counted.items()},
+        )
+        for number, counted in enumerate(both)
+    ]
+    means_ms = [each.value for each in part_means(samples, BEGIN_S)]
+    assert means_ms == pytest.approx([(30 * 9_000 + 20 * 1_000) / 50] * 5)
 
 
 def test_a_part_without_time_and_a_sink_without_results_have_no_mean() -> None:

@@ -1,32 +1,43 @@
-"""A password file of Kafka's that is away: an error of settings at the start, later waited for like a broker."""
+"""A password file that is away: an error of settings at the start, later waited for like a server that is away."""
 
 import asyncio
-from collections.abc import Mapping
+import socket
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
+from tenacity import Retrying
 
 from bettong.application.plan import plan
-from bettong.config.connection_settings import KafkaConnection, KafkaSecurity
+from bettong.backoff import attempts
+from bettong.config.connection_settings import KafkaConnection, KafkaSecurity, RedisConnection
+from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
 from bettong.edges.boundary_log import boundary_log
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
+from bettong.edges.redis_store import RedisStore
+from bettong.edges.redis_store import connection as redis_connecting
 from bettong.edges.serving import Serving
-from bettong.errors import LogTruncatedError, LogUnavailableError, SettingsError
+from bettong.errors import LogTruncatedError, LogUnavailableError, SettingsError, StoreUnavailableError
 from bettong.identifiers import TopicPartition
+from bettong.inspection.live.health import record_of
+from bettong_processor.faults import fault_of
 from bettong_sender.intake import Intake
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.status import SenderStatus, State
 from tests.samples.sender import application, route
+from tests.unit.test_processor_progress import PYTHON
 from tests.unit.test_sender_intake import LIMITS
 from tests.unit.test_sink_task import Store, run
 from tests.waiting import eventually
 
 AWAY = "BETTONG_KAFKA_PASSWORD_FILE: cannot read"
+REDIS_AWAY = "BETTONG_REDIS_PASSWORD_FILE: cannot read"
 NOWHERE = "127.0.0.1:1"
 
 
@@ -37,19 +48,48 @@ def connection(tmp_path: Path) -> KafkaConnection:
     )
 
 
-@pytest.mark.parametrize("service", ["sender", "receiver", "processor"])
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisConnection]:
+    """Clients read the password once they are connected."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        _, port = server.getsockname()
+        yield RedisConnection(f"redis://127.0.0.1:{port}/0", password_file=tmp_path / "password")
+
+
+@pytest.mark.parametrize("server", ["kafka", "redis"])
+@pytest.mark.parametrize("service", ["sender", "receiver", "processor", "console"])
 def test_a_service_does_not_start_without_its_password(
-    service: str, connection: KafkaConnection, monkeypatch: pytest.MonkeyPatch
+    service: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BETTONG_KAFKA_SECURITY", "sasl_plaintext")
+    if server == "kafka":
+        monkeypatch.setenv("BETTONG_KAFKA_SECURITY", "sasl_plaintext")
     overrides = {
         "application": "app.py",
         "kafka": NOWHERE,
-        "kafka_user": connection.user,
-        "kafka_password_file": connection.password_file,
+        f"{server}_user": "ann",
+        f"{server}_password_file": tmp_path / "password",
     }
-    with pytest.raises(SettingsError, match=AWAY):
+    with pytest.raises(SettingsError, match=f"BETTONG_{server.upper()}_PASSWORD_FILE: cannot read"):
         import_module(f"bettong_{service}.main").main(overrides)
+
+
+def test_a_task_that_begins_is_without_its_redis_then(redis: RedisConnection) -> None:
+    with RedisStore(redis, "shop") as store, pytest.raises(StoreUnavailableError, match=REDIS_AWAY) as raised:
+        store.wait(0.0)
+    fault = fault_of(PYTHON.format(error="".join(traceback.format_exception(raised.value))))
+    assert (fault.text, fault.final) == (f"StoreUnavailableError: {raised.value}", None)
+
+
+def test_a_processor_s_health_is_as_without_its_redis_then(
+    redis: RedisConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def once(_for_s: float, may_pass: Callable[[BaseException], bool], **_: object) -> Retrying:
+        return attempts(0.0, may_pass)
+
+    monkeypatch.setattr(redis_connecting, "attempts", once)
+    overrides = {"application": "app.py", "redis": redis.url, "redis_password_file": redis.password_file}
+    record, fault = record_of(read(ProcessorSettings, overrides), "shop")
+    assert (record, REDIS_AWAY in fault) == ({}, True)
 
 
 def test_each_client_of_the_log_is_without_its_broker_then(connection: KafkaConnection) -> None:

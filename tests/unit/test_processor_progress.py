@@ -1,15 +1,9 @@
 """What the processor reads out of Spark's words: faults, progress, and where a query starts."""
 
 import json
-import traceback
-from pathlib import Path
-
-import pytest
 
 from bettong import metrics
-from bettong.config.connection_settings import RedisConnection
-from bettong.edges.redis_store import RedisStore
-from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
+from bettong.errors import ApplicationError, LogTruncatedError, PoisonError
 from bettong.identifiers import TopicPartition
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
@@ -59,14 +53,6 @@ def test_a_store_that_is_away_is_a_passing_fault() -> None:
     fault = fault_of(PYTHON.format(error="bettong.errors.StoreError: Redis at x does not answer"))
     assert fault.final is None
     assert fault.text == "StoreError: Redis at x does not answer"
-
-
-def test_a_password_file_of_redis_that_is_away_while_a_task_starts_is_a_passing_fault(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="PASSWORD_FILE: cannot read") as raised:
-        RedisStore(RedisConnection("redis://127.0.0.1:1/0", password_file=tmp_path / "away"), "shop")
-    fault = fault_of(PYTHON.format(error="".join(traceback.format_exception_only(raised.value))))
-    assert fault.final is None
-    assert fault.text == f"PasswordError: {raised.value}"
 
 
 def test_an_error_without_a_text_and_a_fault_without_python_are_reported_too() -> None:

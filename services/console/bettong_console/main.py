@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bettong.application.plan import Plan, plan
 from bettong.config.console import ConsoleSettings
-from bettong.config.reading import read
+from bettong.config.reading import read_at_start
 from bettong.edges.application_file import load
 from bettong.local.locations import FoundLocations, found_locations
 from bettong.logs import Logger, configure
@@ -17,7 +17,7 @@ from bettong_console.service import Console
 
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError with the remedy when it cannot run."""
-    settings = read(ConsoleSettings, overrides)
+    settings = read_at_start(ConsoleSettings, overrides)
     log = configure(settings, CONSOLE)
     planned = plan(load(settings.application))
     given = {name: str(value) for name, value in overrides.items() if name in {"kafka", "redis"} and value}

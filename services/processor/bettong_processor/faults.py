@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from bettong.errors import FINAL_ERRORS, BettongError, LogTruncatedError
 
-# By exact name, so not subclasses: after a task's PasswordError (of Redis) it is restarted, for the processor itself
-# could read the file at its start.
 _FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
 
 # Texts of Spark's errors about records that are missing from the log (failOnDataLoss).

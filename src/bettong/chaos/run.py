@@ -44,6 +44,7 @@ from bettong.errors import BettongError, SchemaError
 from bettong.local.options import SuiteOptions
 from bettong.local.services import instances
 from bettong.local.suite import Suite
+from bettong.local.usable_cpus import usable_cpus
 from bettong.services import SENDER
 
 _POLL_S = 0.5
@@ -86,7 +87,7 @@ def run(prepared: PreparedRun, say: Say, *, logs: Path | None = None) -> Report:
         application=spec.workload.application,
         seed=spec.seed,
         started=started.isoformat(timespec="seconds"),
-        machine=f"{os.cpu_count()} cores, {platform.system()}, load average {os.getloadavg()[1]:.1f} (5 minutes)",
+        machine=machine_text(),
         duration_s=spec.duration_s,
         messages=sum(feed.total for feed in prepared.feeds),
         golden=prepared.golden_from,
@@ -100,6 +101,11 @@ def run(prepared: PreparedRun, say: Say, *, logs: Path | None = None) -> Report:
         events=trial.events,
         broken=[*trial.broken, *_broken(prepared, trial)],
     )
+
+
+def machine_text() -> str:
+    """This machine, as a report names it."""
+    return f"{usable_cpus()} cores, {platform.system()}, load average {os.getloadavg()[1]:.1f} (5 minutes)"
 
 
 def _options(spec: Spec, folder: Path) -> SuiteOptions:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bettong.config.endpoints import redis_url, servers
-from bettong.errors import PasswordError
+from bettong.errors import SettingsError
 
 # Characters that would end or escape the quoted string that Java's clients require.
 _UNQUOTABLE = frozenset('"\\\n\r')
@@ -71,7 +71,7 @@ class KafkaConnection:
         return where if isinstance(where, KafkaConnection) else cls(where)
 
     def password(self) -> str:
-        """The password, as its file holds it now. Raises PasswordError."""
+        """The password, as its file holds it now. Raises SettingsError."""
         return _password(self.password_file, "BETTONG_KAFKA_PASSWORD_FILE")
 
 
@@ -90,7 +90,7 @@ class RedisConnection:
         return where if isinstance(where, RedisConnection) else cls(where)
 
     def password(self) -> str:
-        """The password, as its file holds it now. Raises PasswordError."""
+        """The password, as its file holds it now. Raises SettingsError."""
         return _password(self.password_file, "BETTONG_REDIS_PASSWORD_FILE")
 
 
@@ -203,11 +203,11 @@ def _password(path: Path | None, setting: str) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise PasswordError(f"{setting}: cannot read {path}: {error.strerror}") from None
+        raise SettingsError(f"{setting}: cannot read {path}: {error.strerror}") from None
     # Errors never quote the content.
     text = content.decode("utf-8", "replace")
     if not text or len(content) > _PASSWORD_BYTES_MAX or _UNQUOTABLE & set(text):
-        raise PasswordError(
+        raise SettingsError(
             f"{setting}: {path} must contain only the password, without a newline, quotes and backslashes;"
             " write it with printf %s"
         )

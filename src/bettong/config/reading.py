@@ -37,12 +37,13 @@ def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _
 
 
 def read_at_start(kind: type[_Settings], overrides: Mapping[str, Any]) -> _Settings:
-    """As `read`, for a service that starts: raises SettingsError for an unreadable password of Kafka, too.
+    """As `read`, for a service that starts: raises SettingsError for a password that cannot be read, too.
 
-    Once it runs it waits for the password: see `edges.kafka_log`.
+    Once it runs it waits for the password: see `edges.kafka_log` and `edges.redis_store`.
     """
     found = read(kind, overrides)
     found.kafka_connection.password()
+    found.redis_connection.password()
     return found
 
 

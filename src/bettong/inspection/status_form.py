@@ -101,7 +101,7 @@ class StageStatus(Described):
     partly_late: int = unit_field("messages", "Too late for some of their windows.")
     keys: int = unit_field("keys", "With a state.")
     state_bytes: int | None = unit_field("bytes", "Saved states; null while a partition's size is unknown.")
-    lag_records: int | None = unit_field("records", "As of all its partitions; null while one is unknown.")
+    lag_records: int | None = unit_field("records", "The sum over its partitions; null while one is unknown.")
     messages_per_s: float | None = unit_field("messages/s", f"Folded, {OF_LATE}.")
     latency_p50_ms: float | None = unit_field(
         "ms", f"The sender's stamp to durable output, the median of the slowest partition {OF_LATE}."

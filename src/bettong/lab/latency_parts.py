@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import add, lt, sub
@@ -42,16 +42,19 @@ class PartTotals:
 
 @dataclass(frozen=True, slots=True)
 class PartsSample:
-    """What all receivers together have counted until `at_s`, Unix time, by sink."""
+    """What each receiver has counted until `at_s`, Unix time, by its instance and the sink."""
 
     at_s: float
-    totals: Mapping[str, PartTotals]
+    totals: Mapping[tuple[str, str], PartTotals]
 
 
-def totals(records: Iterable[Mapping[str, str]]) -> dict[str, PartTotals]:
-    """The totals in the live records of services, by sink. A part that cannot be read counts as nothing."""
-    found: dict[str, PartTotals] = defaultdict(PartTotals)
-    for record in records:
+def totals(live: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], PartTotals]:
+    """The totals in the live records of services, by instance and sink. A part that cannot be read counts as nothing.
+
+    `live`: the records by instance.
+    """
+    found: dict[tuple[str, str], PartTotals] = defaultdict(PartTotals)
+    for instance, record in live.items():
         for name, text in record.items():
             metric, _, of = name.partition("/")
             sink, _, part = of.rpartition("/")
@@ -64,7 +67,7 @@ def totals(records: Iterable[Mapping[str, str]]) -> dict[str, PartTotals]:
             index = PARTS.index(part)
             sums_s = (*_NONE[:index], counts.sum_s, *_NONE[index + 1 :])
             # Every part counts every result.
-            found[sink] += PartTotals(0 if index else sum(counts.counts), sums_s)
+            found[instance, sink] += PartTotals(0 if index else sum(counts.counts), sums_s)
     return dict(found)
 
 
@@ -90,10 +93,12 @@ def part_points(samples: Sequence[PartsSample], begin_s: float) -> Iterator[Seri
 def _added(samples: Sequence[PartsSample]) -> Iterator[tuple[float, float, dict[str, PartTotals]]]:
     """Of each sample but the first: when the one before was taken, when this one, and what was added in between.
 
-    A sample may lack a sink: Redis has lost its record.
+    A sample may lack a receiver: Redis has lost its record.
     """
-    known: dict[str, PartTotals] = dict(samples[0].totals) if samples else {}
+    known = dict(samples[0].totals) if samples else {}
     for before, sample in pairwise(samples):
-        added = {sink: each.since(known.get(sink, PartTotals())) for sink, each in sample.totals.items()}
+        added: dict[str, PartTotals] = defaultdict(PartTotals)
+        for (instance, sink), each in sample.totals.items():
+            added[sink] += each.since(known.get((instance, sink), PartTotals()))
         known |= sample.totals
         yield before.at_s, sample.at_s, added

@@ -131,7 +131,10 @@ class RedisConnector(SinkConnector[bytes]):
                 if each.position is not None:
                     deliveries.append((key, messages[key], each.position))
                     messages[key] = []
-        deliveries += [(key, messages[key], moving.encode()) for key, moving in self._unsent.items()]
+        ended = {key: position for key, _, position in deliveries}
+        for key, moving in self._unsent.items():
+            if (position := moving.encode()) != ended.get(key):
+                deliveries.append((key, messages[key], position))
         self._unsent.clear()
         self._background.start(lambda: self._send(deliveries))
 

@@ -74,6 +74,7 @@ class LogReader(Closing):
         self._on_wait = on_wait
         self._next: dict[TopicPartition, int] = {}
         self._fetched_ahead = FetchedAhead()
+        self._faults: dict[TopicPartition, LogError] = {}
         self._out_of_range: dict[TopicPartition, KafkaError] = {}
         self._out_of_range_due_s, self._is_suspect = 0.0, False
         # A fetch from before a seek can fail after it: librdkafka then stops at the new offset too.
@@ -117,8 +118,11 @@ class LogReader(Closing):
 
         While the broker cannot be reached it returns [], and resumes by itself when the broker is back.
         Raises LogTruncatedError when a partition's next record is no longer in the log, or the log ends before it
-        (the log was lost); LogError for damaged records.
+        (the log was lost); LogError for damaged records. It does so at the call after the one that finds out, which
+        returns what comes before and what others have, and again until the partition is removed or sought.
         """
+        if self._faults:
+            raise next(iter(self._faults.values())).with_traceback(None)
         if self._out_of_range and time.monotonic() >= self._out_of_range_due_s:
             raise self._truncated_error()
         if self._added:
@@ -136,10 +140,12 @@ class LogReader(Closing):
             if (expected := self._next.get(key)) is None:
                 continue  # removed since it was fetched
             if each.offset() != expected:
-                raise LogTruncatedError(
+                text = (
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
+                self._faults.setdefault(key, LogTruncatedError(text))
+                continue
             records.append(Record(topic, partition, expected, each.value() or b"", *_headers_of(each)))
             self._next[key] = expected + 1
         while self._stopped:
@@ -176,6 +182,7 @@ class LogReader(Closing):
         del self._next[partition]
         self._consumer.incremental_unassign([Position(*partition)])
         self._added.discard(partition)
+        self._faults.pop(partition, None)
         self._out_of_range.pop(partition, None)
         self._stopped.discard(partition)
 
@@ -230,8 +237,10 @@ class LogReader(Closing):
     def _handle_event(self, partition: TopicPartition, offset: int | None, error: KafkaError) -> None:
         """Handles an error that librdkafka reports of a fetch at `offset`."""
         if error.code() in _DAMAGED:
-            raise map_librdkafka_error(error, f"reading {self._names()}", self._bootstrap)
-        if not is_out_of_range(error):
+            if partition in self._next:
+                fault = map_librdkafka_error(error, f"reading {partition}", self._bootstrap)
+                self._faults.setdefault(partition, fault)
+        elif not is_out_of_range(error):
             self._note_lost_connection(error)
         elif partition in self._next and offset in (None, self._next[partition]):
             if not self._out_of_range:

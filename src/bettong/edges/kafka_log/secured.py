@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import named
 from bettong.edges.kafka_log.option_names import to_librdkafka
-from bettong.errors import LogError, LogUnavailableError, PasswordError
+from bettong.errors import LogError, LogUnavailableError, SettingsError
 
 # Enough for librdkafka to be refused several times.
 _ANSWER_WAIT_S = 1.0
@@ -95,7 +95,7 @@ def settings_error(reason: str, connection: KafkaConnection) -> LogError:
 def _password(connection: KafkaConnection) -> str:
     try:
         return connection.password()
-    except PasswordError as error:
+    except SettingsError as error:
         raise LogUnavailableError(
             f"Kafka at {connection.bootstrap} cannot be used without its password ({error})"
         ) from None

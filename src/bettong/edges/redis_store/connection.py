@@ -66,7 +66,7 @@ class RedisStore(Closing):
         """`where`: a URL (redis://, rediss://, unix://), or a connection with security settings. Does not connect yet.
 
         `answer_wait_s_max`: shorter for a caller that only displays state, and reports Redis as unavailable.
-        Raises StoreError for an invalid URL, SettingsError when the password file cannot be read.
+        Raises StoreError for an invalid URL.
         """
         self._application = application
         connection = RedisConnection.of(where)
@@ -74,7 +74,6 @@ class RedisStore(Closing):
         if connection.ca is not None:
             secured["ssl_ca_certs"] = str(connection.ca)
         if connection.password_file is not None:
-            connection.password()  # reports a missing file at once; one that disappears later may come back
             secured["credential_provider"] = _PasswordFile(connection)
         try:
             self._name = _without_secrets(connection.url)
@@ -173,7 +172,7 @@ def clock_ns(time: Sequence[int | bytes]) -> int:
 
 
 class _NoPasswordError(RedisConnectionError):
-    """The password file cannot be read when reconnecting. Transient, as other errors of connections."""
+    """The password file cannot be read now. Transient, as other errors of connections."""
 
 
 class _PasswordFile(CredentialProvider):

@@ -49,12 +49,12 @@ def ask(
 class LiveDeployment(Closing):
     """Reads the Redis and the Kafka of one deployment repeatedly, over the same connections.
 
-    For one thread. Each call takes 7 s at most while neither answers; else milliseconds, and under load 0.75 s where
-    none came in the last 2 s. `application`: its name.
+    For one thread. A call takes milliseconds, and 7 s at most while neither answers. Under load, and where none came
+    in the last 2 s, it awaits reports for 0.75 s more: see `answers`. `application`: its name.
     """
 
     def __init__(self, application: str, redis: RedisConnection, kafka: KafkaConnection | None) -> None:
-        """Does not connect yet. Raises StoreError and SettingsError for invalid addresses."""
+        """Does not connect yet. Raises StoreError for an invalid URL of Redis."""
         self.application = application
         self._store = RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
         self._kafka = kafka
@@ -137,6 +137,7 @@ class LiveDeployment(Closing):
 
 def _awaits_reports(found: DeploymentAnswers, ends: Offsets) -> bool:
     """Whether a worker may have folded more of the logs, which ended there, than its reports say yet."""
-    begins = found.logs.begins if found.logs is not None else {}
-    rows = partition_rows(found.live, found.partitions, begins=begins, ends=ends)
-    return found.logs is not None and is_folded(found.live) and any(row.unfolded for row in rows)
+    if found.logs is None or not is_folded(found.live):
+        return False
+    rows = partition_rows(found.live, found.partitions, begins=found.logs.begins, ends=ends)
+    return any(row.unfolded for row in rows)

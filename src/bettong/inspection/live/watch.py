@@ -17,7 +17,7 @@ class DeploymentWatch(Protocol):
     """The source of data for live displays of a deployment. For one thread."""
 
     def inspect(self) -> Inspection:
-        """Its inspection now. Blocks for 7 s at most. Raises BettongError when nothing runs."""
+        """Its inspection now. Blocks for 8 s at most. Raises BettongError when nothing runs."""
 
     def reasons(self, seconds: float) -> ReasonCounts | None:
         """Dead letters by reason, after reading for about `seconds`; None where its Kafka is unknown.
@@ -40,7 +40,7 @@ class LiveWatch(Closing):
         *,
         frame_bytes_max: int,
     ) -> None:
-        """Does not connect yet. Raises StoreError and SettingsError for invalid addresses."""
+        """Does not connect yet. Raises StoreError for an invalid URL of Redis."""
         self._application = application
         self._live = LiveDeployment(application, redis, kafka)
         self._tail = (

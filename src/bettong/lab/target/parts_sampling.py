@@ -36,7 +36,7 @@ class PartsSampling(BlockThread):
         # A new connection each time: Redis may be killed and paused meanwhile.
         with RedisStore(record.redis_connection, record.name) as store:
             try:
-                found = totals(LiveMetrics(store).live(attempts_s=_REDIS_S_MAX).values())
+                found = totals(LiveMetrics(store).live(attempts_s=_REDIS_S_MAX))
             except StoreError:
                 return
         self.samples.append(PartsSample(time.time(), found))
