@@ -14,6 +14,7 @@ from bettong.errors import StoreError
 from bettong.identifiers import PartitionId, ReferenceVersion
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.references import NamedBytes, ReferenceStore
+from tests.samples.files_on_server import SCHEME
 from tests.samples.snapshots import whole
 from tests.servers.s3 import BUCKET
 
@@ -34,7 +35,7 @@ def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -
     if request.param == "s3:":
         request.getfixturevalue("s3_server")
         return lambda: ObjectVersions(f"s3://{BUCKET}/a/folder", application)
-    url = f"memory://{unique_name()}"
+    url = f"{SCHEME}://{tmp_path}/a folder"
     return lambda: ObjectVersions(url, application)
 
 

@@ -15,6 +15,7 @@ from bettong.identifiers import PartitionId
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.store import SnapshotStore
+from tests.samples.files_on_server import SCHEME
 from tests.samples.snapshots import whole
 from tests.servers.s3 import BUCKET
 
@@ -34,7 +35,7 @@ def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -
     if request.param == "directory":
         return lambda: DirectorySnapshots(tmp_path / "snapshots")
     if request.param == "fsspec without async":
-        url = f"memory://{unique_name()}"
+        url = f"{SCHEME}://{tmp_path}/a folder"
         return lambda: ObjectSnapshots(url, application)
     if request.param == "s3:":
         request.getfixturevalue("s3_server")

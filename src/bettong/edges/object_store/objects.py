@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import accumulate
 from typing import TypeVar
 
 from fsspec.exceptions import FSTimeoutError
@@ -35,6 +36,8 @@ class Objects:
         """Writes or replaces an object; atomically if the store does so (S3 does)."""
 
         def command(files: Files, root: str) -> None:
+            if self._store.has_folders:
+                _make_folders(files, root, path)
             files.pipe_file(f"{root}/{path}", data, timeout=_transfer_s(len(data)))
 
         self._store.ask(doing, command)
@@ -98,6 +101,21 @@ class Objects:
             return None if found is None else bytes(found)
 
         return self._store.ask(doing, command)
+
+
+def _make_folders(files: Files, root: str, path: str) -> None:
+    """Makes the folders of an object, that of the URL too, one by one, for another writer may make them meanwhile."""
+    folders = [root, *(f"{root}/{each}" for each in accumulate(path.split("/")[:-1], "{}/{}".format))]
+    if files.isdir(folders[-1], timeout=_ANSWER_S_MAX):
+        return
+    for folder in folders:
+        if not files.isdir(folder, timeout=_ANSWER_S_MAX):
+            try:
+                files.mkdir(folder, create_parents=False, timeout=_ANSWER_S_MAX)
+            except Exception:
+                if files.isdir(folder, timeout=_ANSWER_S_MAX):
+                    continue  # another one made it
+                raise
 
 
 def _transfer_s(size_bytes: int) -> float:

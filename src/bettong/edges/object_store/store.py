@@ -71,13 +71,19 @@ class ObjectStore:
     def __init__(self, url: str) -> None:
         """`url` as returned by `bettong.config.endpoints.snapshots_url`."""
         self._url = url
-        self._scheme = url.partition("://")[0]
-        self._options = _OPTIONS.get(self._scheme, {})
+        scheme = url.partition("://")[0]
+        self._options = _OPTIONS.get(scheme, {})
+        self._is_synchronous = not fsspec.get_filesystem_class(scheme).async_impl
 
     @property
     def ends_silent_reads(self) -> bool:
         """Whether its client itself gives up a read, within some seconds, when no data arrives."""
         return bool(self._options)
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether objects are files in folders that must exist, as those of synchronous clients (sftp, ftp, smb)."""
+        return self._is_synchronous
 
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:
         """Calls `command` with the file system and the URL's path in it; returns its result. Raises StoreError."""
@@ -88,7 +94,7 @@ class ObjectStore:
             raise kind(f"{doing}: {self._url} {cause_and_remedy(error)}") from None
 
     def _run(self, command: Callable[[Files, str], _Answer]) -> _Answer:
-        if not fsspec.get_filesystem_class(self._scheme).async_impl:
+        if self._is_synchronous:
             with connection(self._url) as (files, root):
                 return command(files, root)
         # fsspec caches it per process and URL; a forked process gets its own.
