@@ -271,7 +271,7 @@ def partition_rows(
             replace(
                 _folded(key, record, record if folds else {}),
                 offset=offset,
-                snapshot_offset=_count(record, metrics.SNAPSHOT_OFFSET),
+                snapshot_offset=count_of(record, metrics.SNAPSHOT_OFFSET),
                 lag=lag,
                 unfolded=unfolded,
                 stalled_s=stalled_s if lag else None,
@@ -306,12 +306,12 @@ def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
         gap=record.get(metrics.GAP.name, ""),
         hot_keys=hot_keys_of(of_late),
         event_progress=EventProgress.found(record.get(metrics.EVENT_PROGRESS.name, "")),
-        state_bytes=_count(record, metrics.STATE_BYTES),
+        state_bytes=count_of(record, metrics.STATE_BYTES),
         snapshot=_snapshot(record),
         snapshot_fault=record.get(metrics.SNAPSHOT_FAULT.name, ""),
         held_s=_number(record, metrics.HELD),
-        read_ahead=_count(of_late, queue_metrics.READ_AHEAD),
-        unacknowledged=_count(of_late, queue_metrics.UNACKNOWLEDGED),
+        read_ahead=count_of(of_late, queue_metrics.READ_AHEAD),
+        unacknowledged=count_of(of_late, queue_metrics.UNACKNOWLEDGED),
     )
 
 
@@ -360,6 +360,12 @@ def number_of(record: Record, name: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def count_of(record: Record, metric: Metric) -> int | None:
+    """A count of a record; None as by `number_of`."""
+    found = _number(record, metric)
+    return int(found) if found is not None else None
+
+
 def _total(records: Iterable[Record], metric: Metric) -> int:
     return sum(int(number_of(record, metric.name) or 0) for record in records)
 
@@ -383,11 +389,6 @@ def _lag(
 
 def _number(record: Record, metric: Metric, suffix: str = "") -> float | None:
     return number_of(record, metric.name + suffix)
-
-
-def _count(record: Record, metric: Metric) -> int | None:
-    found = _number(record, metric)
-    return int(found) if found is not None else None
 
 
 def _worst(records: list[Record], metric: Metric) -> float | None:

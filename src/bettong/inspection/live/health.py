@@ -10,7 +10,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.identifiers import TopicPartition, in_use
 from bettong.inspection.health import Facts, facts_of
-from bettong.inspection.overview import number_of
+from bettong.inspection.overview import count_of
 from bettong.metrics import LAG, OFFSET
 
 
@@ -41,11 +41,5 @@ def facts_now(settings: ProcessorSettings, application: str, topics: Mapping[str
         for (stage, partition), record in partitions.items()
         if stage in names and OFFSET.name in record
     }
-    record = live.get(settings.instance)
-    reported = number_of(record, LAG.name) if record is not None else None
-    return facts_of(
-        speaks=record is not None,
-        ends=ends,
-        offsets=offsets,
-        reported=int(reported) if reported is not None else None,
-    )
+    reported = count_of(live.get(settings.instance, {}), LAG)
+    return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets, reported=reported)
