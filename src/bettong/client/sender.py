@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from bettong.client.column_bodies import ColumnBodies
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
 from bettong.client.tracing import StreamTracing
@@ -16,7 +17,7 @@ from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
-from bettong.schema.tables import Table, TableSchema
+from bettong.schema.tables import Table
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 
 
@@ -122,7 +123,7 @@ class Sender:
         )
         try:
             self.source = _info(self._courier.welcome())
-            self._tables = TableSchema(self.source.schema)
+            self._bodies = ColumnBodies(self.source.schema)
             self._durable = self._courier.acknowledged
         except BaseException:
             self.abandon()
@@ -182,8 +183,8 @@ class Sender:
 
         Raises SchemaError for columns that do not fit the source's schema.
         """
-        batch = self._tables.batch(table)
-        return self._send_columns(batch.serialize().to_pybytes(), batch.num_rows, sequence, sent_ns)
+        payload, count = self._bodies.of_table(table)
+        return self._send_columns(payload, count, sequence, sent_ns)
 
     def flush(self, timeout_s: float = 60.0) -> None:
         """Blocks until every frame sent so far has its receipt."""

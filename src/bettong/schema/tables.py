@@ -58,6 +58,18 @@ class TableSchema:
             raise SchemaError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
+    def fixed_values(self, table: Table) -> list[bytes] | None:
+        """The bytes of each column, copied, in a fifth of the time of `batch`.
+
+        None unless each is a numpy array of exactly its field's type: then `batch` converts it, or says what is wrong.
+        """
+        if isinstance(table, pa.RecordBatch):
+            return None
+        columns: list[Any] = [table.get(each.name) for each in self._fields]
+        if not all(map(_is_exact, self._fields, columns)) or len(set(map(len, columns))) != 1:
+            return None
+        return [column.tobytes() for column in columns]
+
     def _defaults(self, lacking: list[pa.Field], columns: Mapping[str, Any]) -> dict[str, pa.Array]:
         missing = [field.name for field in lacking if not has_default(field)]
         if missing or len(lacking) == len(self.arrow):
@@ -105,6 +117,13 @@ def default_of(field: pa.Field) -> pa.Scalar:
     """The default of a field that has one."""
     found = field_of_arrow(field.name, field)
     return arrow_of(found, column_of_values(found, [reader_of(found)(json_default(field))]))[0]
+
+
+def _is_exact(target: _Target, values: Any) -> bool:
+    """Whether the bytes of a column are those that its field has in a frame. Subclasses of numpy's array may differ."""
+    if type(values) is not np.ndarray or values.ndim != 1 or values.dtype != target.described.dtype:
+        return False
+    return not (target.is_bool and values.max(initial=0) > 1)
 
 
 def _form_column(field: Field, values: Any) -> pa.Array:
