@@ -123,3 +123,48 @@ def test_columns_that_do_not_fit_are_refused_by_name(columns: dict[str, Any], co
     bodies = ColumnBodies(FLAGS)
     with pytest.raises(SchemaError, match=complaint):
         bodies.of_table(columns)
+
+
+class OfAnotherLibrary:
+    """A table that only Arrow's interface can read, as those of polars."""
+
+    def __init__(self, table: pa.Table | None) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
+        if self._table is None:
+            raise RuntimeError("its file has gone")
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+TABLE = pa.concat_tables([pa.table({"code": [each], "more": [None], "ok": [each == "a"]}) for each in "ab"])
+
+
+@pytest.mark.parametrize(
+    "given_table",
+    [TABLE, TABLE.combine_chunks().to_batches()[0], TABLE.to_pandas(), OfAnotherLibrary(TABLE)],
+    ids=["Arrow's table", "batch of other columns", "pandas", "another library"],
+)
+def test_tables_are_taken_as_columns_are(given_table: Any) -> None:
+    expected = ColumnBodies(FLAGS).of_table({"ok": np.array([1, 0], "u1"), "code": CODES})
+    assert ColumnBodies(FLAGS).of_table(given_table) == expected
+
+
+def test_a_table_without_rows_has_a_body() -> None:
+    assert ColumnBodies(FLAGS).of_table(TABLE.slice(0, 0))[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("given_table", "complaint"),
+    [
+        ([{"ok": True, "code": "a"}], "list is no table; expected columns by name"),
+        (None, "NoneType is no table"),
+        (TABLE.rename_columns(["ok", "code", "ok"]), "several columns have the same name: ok, code, ok"),
+        (OfAnotherLibrary(None), "the table cannot be read: RuntimeError: its file has gone"),
+    ],
+    ids=["rows", "nothing", "names", "failing"],
+)
+def test_what_is_no_table_is_refused(given_table: Any, complaint: str) -> None:
+    bodies = ColumnBodies(FLAGS)
+    with pytest.raises(SchemaError, match=complaint):
+        bodies.of_table(given_table)
