@@ -5,11 +5,13 @@ Frames of one message are mostly overhead, which the ways without Arrow cut to a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from bettong.errors import SchemaError
 from bettong.frames.arrow_message import message_of, value_layout
 from bettong.schema.annotations import field_of_arrow
 from bettong.schema.tables import Table, TableSchema
@@ -32,6 +34,21 @@ class ColumnBodies:
             return message_of(self._widths, rows, values), rows
         batch = self._tables.batch(table)
         return batch.serialize().to_pybytes(), batch.num_rows
+
+    def of_dicts(self, messages: Sequence[Any]) -> tuple[bytes, int]:
+        """The body of messages as dicts, of which each has the first one's fields, and their number. See `of_table`."""
+        names = [name for name in self._schema.names if name in messages[0]]
+        try:
+            columns = {name: [message[name] for message in messages] for name in names}
+        except (KeyError, TypeError):
+            row, lacking = next(
+                (row, name)
+                for row, message in enumerate(messages)
+                for name in names
+                if not isinstance(message, Mapping) or name not in message
+            )
+            raise SchemaError(f"message {row} has no {lacking!r}, which the first one has") from None
+        return self.of_table(columns)
 
     def joined(self, bodies: Sequence[bytes]) -> bytes:
         """One body of all messages, in their order."""
