@@ -97,8 +97,13 @@ class Foldable(Generic[Message_co]):
         application's modules; others need `state_codec=bettong.Pickle`. An object held twice is read back as two.
         """
         given = function if isinstance(function, Mapping) else {self: function}
-        return self._folded(given, state=state, **options)
+        return self._folded(given, state, **options)
 
-    def _folded(self, handlers: Mapping[Any, Handler], **options: Any) -> Stream[Any]:
-        """Adds the node of these functions, by stream. `options`: of `stateful`. Raises ApplicationError."""
+    def _folded(
+        self,
+        handlers: Mapping[Any, Handler],
+        state: Callable[[], Any],
+        **options: Unpack[StatefulOptions[Any]],
+    ) -> Stream[Any]:
+        """Adds the node of these functions, by stream. Raises ApplicationError."""
         raise NotImplementedError

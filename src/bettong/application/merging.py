@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from bettong.application.callables import check_arguments
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
@@ -36,6 +37,7 @@ def check_keyed(owner: str, stream: Part, state: object = dict) -> None:
         raise ApplicationError(f"{owner}: {stream.name!r} has no key; call key_by first")
     if not callable(state):
         raise ApplicationError(f"{owner}: state={state!r} cannot be called; give a class")
+    check_arguments(f"{owner}: state={getattr(state, '__name__', state)}", state, (), "no argument")
 
 
 def check_parts(parts: Sequence[Part]) -> None:
@@ -62,7 +64,7 @@ def handlers_by_schema(
     handlers = _by_part(name, handlers)
     parts = list(merged_parts(stream, handlers))
     missing = [part.name for part in parts if part not in handlers]
-    strange = [str(getattr(key, "name", key)) for key in handlers if key not in parts]
+    strange = [key.name for key in handlers if key not in parts]
     if missing or strange:
         raise ApplicationError(
             f"stateful {name!r}: needs one function for each of {', '.join(part.name for part in parts)}"
@@ -92,9 +94,9 @@ def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any,
     return found
 
 
-def _mixes_schemas(stream: Any) -> bool:
-    """Whether it is a merge of several schemas. It may be no stream at all: a later check reports that."""
-    return bool(getattr(stream, "parts", ())) and stream.schema is None
+def _mixes_schemas(stream: Part) -> bool:
+    """Whether it is a merge of several schemas."""
+    return bool(stream.parts) and stream.schema is None
 
 
 def merged_parts(stream: Part, stops: Mapping[Any, object]) -> Iterator[Part]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
+from bettong.application.callables import check_options
 from bettong.application.execution_mode import RowIndexes
 from bettong.application.external.destination import Destination
 from bettong.application.foldable import Foldable
@@ -28,7 +29,7 @@ from bettong.application.nodes.keyed import keyed
 from bettong.application.nodes.merged import Merged, merged
 from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.sink import Sink, sink
-from bettong.application.nodes.stateful import Handler, stateful
+from bettong.application.nodes.stateful import Handler, StatefulOptions, stateful
 from bettong.application.nodes.stateless import filtered, flat_mapped, mapped
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.windows.aggregation import Aggregation
@@ -193,10 +194,23 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         parts = [self.node, *(other.node for other in others)]
         return Stream(self.app, self.app.add(merged(parts, self.app.nodes)))
 
-    def _folded(self, handlers: Mapping[Any, Handler], **options: Any) -> Stream[Any]:
+    def _folded(
+        self,
+        handlers: Mapping[Any, Handler],
+        state: Callable[[], Any],
+        **options: Unpack[StatefulOptions[Any]],
+    ) -> Stream[Any]:
         """See Foldable."""
-        by_node = {key.node if isinstance(key, Stream) else key: handler for key, handler in handlers.items()}
-        return Stream(self.app, self.app.add(stateful(self.node, by_node, **options)))
+        owner = f"stateful of {self.name!r}"
+        check_options(owner, options, StatefulOptions)
+        by_node: dict[StreamNode, Handler] = {}
+        for key, handler in handlers.items():
+            if not isinstance(key, Stream) or key.app is not self.app:
+                raise ApplicationError(
+                    f"{owner}: {{{key!r}: ...}}: expected {{stream: function}}, with streams of this application"
+                )
+            by_node[key.node] = handler
+        return Stream(self.app, self.app.add(stateful(self.node, by_node, state=state, **options)))
 
     def window(
         self,
@@ -316,6 +330,7 @@ class LocalStream(Generic[Message_co]):
         Raises ApplicationError for sessions, counts and ephemeral windows, for sums of floats, and for aggregations
         marked `compiled`. A `combine` of your own must be associative: neighbours are combined in arbitrary groups.
         """
+        check_options(f"window after local of {self.node.name!r}", options, LocalOptions)
         nodes = local_windows(self.node, self.key, self.on_error, windows, aggregation, **options)
         return Stream(self.app, [self.app.add(each) for each in nodes][-1])
 

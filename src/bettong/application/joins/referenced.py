@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from bettong.application.callables import is_lambda, name_of
 from bettong.application.joins.kinds import check_how
@@ -21,10 +21,10 @@ from bettong.application.signatures import (
     annotation_text,
     check_function,
     check_lambda_result,
-    is_optional,
     join_output,
     message_of,
     returned_by,
+    without_none,
 )
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.fields import Kind
@@ -71,7 +71,7 @@ def referenced(
     """The node of `join_reference`. Raises ApplicationError."""
     row = "Row | None" if how == "left" else "Row"
     check_lambda_result("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
-    name = name or name_of(combine)
+    name = name_of(combine) if name is None else name
     owner = f"join_reference {name!r}"
     check_on_error(owner, on_error)
     check_how(owner, how, of_left=True)
@@ -87,11 +87,8 @@ def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: st
     """The schema of the rows: the annotated class of `combine`'s second parameter. `row`: its text in errors."""
     returned_by(f"{owner}: combine", combine, (schema.message, Any), "two arguments, a message and a row")
     parameter = list(inspect.signature(combine, eval_str=True).parameters.values())[1]
-    stated = parameter.annotation
-    if is_optional(stated):
-        (stated,) = (each for each in get_args(stated) if each is not type(None))
     try:
-        return schema_of(stated)
+        return schema_of(without_none(parameter.annotation))
     except SchemaError as error:
         if is_lambda(combine):
             written = annotated("combine", combine, (schema.message, row), "Result | None")

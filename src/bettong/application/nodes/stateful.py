@@ -121,7 +121,8 @@ def stateful(
     for of, each in handlers.items():
         takes = (message_of(of.schema), state if isinstance(state, type) else Any)
         check_lambda_result("stateful", name, each, takes, "Result | None")
-    name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
+    if name is None:
+        name = "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
     owner = f"stateful {name!r}"
     check_on_error(owner, on_error)
     check_keyed(owner, parent, state)
