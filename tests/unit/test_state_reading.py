@@ -148,9 +148,8 @@ def sample() -> bytes:
     )
 
 
-def test_damaged_bytes_are_an_error_or_data_and_take_no_time() -> None:
+def test_damaged_bytes_are_an_error_or_data_and_take_no_time(seed: int) -> None:
     """A mutation that can still be read is plain data, or objects of the application's own classes."""
-    seed = random.SystemRandom().randrange(2**32)
     chance, good = random.Random(seed), sample()
     began_s, errors = time.thread_time(), 0  # of the processor, which others use, too
     for _ in range(4000):
