@@ -10,7 +10,6 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-import psutil
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
@@ -19,6 +18,7 @@ import bettong
 from bettong.cli.exit_codes import BROKEN, INTERRUPTED, USAGE
 from bettong.cli.main import app
 from bettong.lab.results import COMMITTED, read
+from tests.looked_at import has_ended
 from tests.samples.lab_versions import commit, git, repository, write
 from tests.waiting import eventually
 
@@ -135,5 +135,5 @@ def test_when_it_is_interrupted_the_run_ends_first_and_nothing_is_left(
         os.killpg(started.pid, number)
         assert started.wait(60) == INTERRUPTED
     assert Path(os.environ["TURNS"] + ".ended").exists()
-    assert not psutil.pid_exists(int(waits.read_text()))
+    assert has_ended(int(waits.read_text()))
     assert is_clean(tree)
