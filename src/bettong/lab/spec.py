@@ -21,6 +21,7 @@ from bettong.chaos.spec import Kill, Pause, Starve, Wipe, check_times
 from bettong.chaos.timetable import PlannedFault, planned
 from bettong.config import toml_files
 from bettong.config.processor import Schedule
+from bettong.config.reading import FileSettings
 from bettong.errors import SettingsError
 from bettong.lab.load_table import MESSAGES_MAX, TAGS, LoadTable, load_kind
 
@@ -93,7 +94,7 @@ class RunSpec(_Table):
     schedule: Schedule = Schedule.RESIDENT
     partitions: Annotated[int, Field(ge=1, le=4096)] = 16
     compiled: bool = True
-    settings: dict[str, str] = {}
+    settings: FileSettings = {}
     processes: Annotated[int, Field(ge=1, le=16)] = 1
     frame_messages: Annotated[int, Field(ge=1, le=100_000)] = 500
     warm_up_s: Annotated[float, Field(ge=0, le=3600)] = 5.0
