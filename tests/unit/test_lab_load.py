@@ -205,6 +205,10 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
             r"faults\[0\]: it may never be injected from 0 to .* s of the run: give an earlier time",
         ),
         (RUN + STEP + '[[faults]]\nkind = "cut"\nat_s = [1]\n', r"faults\[0\]"),
+        (
+            RUN + STEP + '[[faults]]\nkind = "kill"\ntargets = ["spark-executor"]\nat_s = [1]\n',
+            r"faults\[0\]: without a local cluster .* no spark-executor runs: give settings",
+        ),
         (RUN + 'messages = 1\n[[faults]]\nkind = "wipe"\nat_s = [1]\n', "faults come at times of a run"),
         ("name = ", "is not TOML"),
         (

@@ -112,7 +112,7 @@ def _fault_text(fault: ErrorDetails, model: type[BaseModel], where: str) -> str:
 
 
 def _no_such_field(name: str, fields: Collection[str]) -> str:
-    if near := difflib.get_close_matches(name, fields, n=1):
+    if near := difflib.get_close_matches(name, fields, n=1, cutoff=0.7):
         return f"there is no such field; is {near[0]} meant?"
     return f"there is no such field, expected one of {', '.join(fields)}"
 
@@ -120,7 +120,9 @@ def _no_such_field(name: str, fields: Collection[str]) -> str:
 def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
     """The names of all fields of the tables that may be at a location."""
     tables = {model}
-    for part in location:  # parts that are no field are an index, a key, or a tag: they lead to no other table
+    for (
+        part
+    ) in location:  # parts that are no field are an index, a key, or a tag: they lead to no other table
         fields = [table.model_fields[part] for table in tables if part in table.model_fields]
         tables = {each for field in fields for each in _tables_in(field.annotation)} or tables
     return list(dict.fromkeys(name for table in tables for name in table.model_fields))

@@ -11,13 +11,13 @@ seconds = 30
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from bettong.chaos.spec import Kill, Pause, Starve, Wipe, check_times
+from bettong.chaos.spec import Kill, OtherProcess, Pause, Starve, Wipe, check_times
 from bettong.chaos.timetable import PlannedFault, planned
 from bettong.config import toml_files
 from bettong.config.processor import Schedule
@@ -151,6 +151,7 @@ class RunSpec(_Table):
             )
         _check_steps(self.steps, self.warm_up_s)
         _check_faults(self.faults, self.lasting_s)
+        _check_executors(self.faults, self.settings)
         _check_size(self.load, self.all_messages)
         return self
 
@@ -192,6 +193,19 @@ def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
             raise ValueError(
                 f"faults[{index}]: it may never be injected from {each.from_s:g} to {until_s:g} s of the run: give an"
                 " earlier time, or a longer step"
+            )
+
+
+def _check_executors(faults: Sequence[Fault], settings: Mapping[str, str]) -> None:
+    """Raises ValueError if a fault is for an executor, and none would run."""
+    for index, each in enumerate(faults):
+        targets = each.targets if isinstance(each, Kill | Pause) else []
+        if OtherProcess.EXECUTOR in targets and not settings.get("spark_master", "").startswith(
+            "local-cluster"
+        ):
+            raise ValueError(
+                f"faults[{index}]: without a local cluster the driver executes, and no {OtherProcess.EXECUTOR} runs:"
+                ' give settings = { spark_master = "local-cluster[2,1,1024]" }, two executors of a core and 1024 MB'
             )
 
 
