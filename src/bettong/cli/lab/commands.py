@@ -118,26 +118,26 @@ def soak(
 
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import growth_table
-    from bettong.lab.folder import results, save
+    from bettong.lab.folder import check_writable, results, save
     from bettong.lab.machine.facts import run_facts
     from bettong.lab.run import once
     from bettong.lab.spec import lasting
     from bettong.lab.spec import read as read_spec
-    from bettong.lab.statistics.growing import grown
+    from bettong.lab.statistics.growing import faults_of, grown
 
     terminal = Console(highlight=False, stderr=json)
-    spec, machine = lasting(read_spec(file), hours * 3600), run_facts()
+    spec = lasting(read_spec(file), hours * 3600)
+    check_writable(out)
+    machine = run_facts()
     with showing_progress(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
-    made = save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC)))
     if json:
         print_json(found)
     else:
         print_fitting(terminal, growth_table(found))
-    print_folder(terminal, made)
-    faults = [each.fault for each in found if each.fault]
-    exit_with_faults(terminal, "BROKEN", faults)
+    print_folder(terminal, save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC))))
+    exit_with_faults(terminal, "BROKEN", faults_of(found))
 
 
 @lab.command()
@@ -195,11 +195,17 @@ def report(
     ] = None,
 ) -> None:
     """Write a page about runs: summary, latency percentiles, faults, resource usage over time, the machine."""
+    from bettong.lab.folder import unwritable
     from bettong.lab.page.page import page
+    from bettong.lab.results import results_file
 
     alone = len(runs) == 1 and runs[0].is_dir()
-    made = out or (runs[0] if alone else runs[0].parent) / "report.html"
-    made.write_text(page(runs))
+    made = out or (results_file(runs[0]) if alone else runs[0]).with_name("report.html")
+    text = page(runs)
+    try:
+        made.write_text(text)
+    except OSError as error:
+        raise unwritable(made, error) from None
     typer.echo(made)
 
 

@@ -22,7 +22,7 @@ from bettong.cli.lab.showing import (
     showing_progress,
 )
 from bettong.cli.lab.tables import repeats_note, results_table
-from bettong.lab.folder import results, save
+from bettong.lab.folder import check_writable, results, save
 from bettong.lab.machine.facts import run_facts
 from bettong.lab.results import differences, read
 from bettong.lab.run import Repeat, once
@@ -36,6 +36,7 @@ from bettong.local.interrupts import terminable
 
 def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Path, *, json: bool) -> None:
     """Runs each spec `repeats` times, in turns, and prints its results; exits with the code of missed objectives."""
+    check_writable(out)
     machine = run_facts()
     repeated: list[list[Repeat]] = [[] for _ in specs]
     for number in range(repeats):
@@ -45,11 +46,10 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
     faults, rows = [], []
     for spec, found in zip(specs, repeated, strict=True):
         measured = results(spec, found, machine, datetime.now(UTC))
-        made = save(out, spec, found, measured)
         rows.append(measured.model_dump(mode="json"))
         if not json:
             print_fitting(terminal, results_table(measured))
-        print_folder(terminal, made)
+        print_folder(terminal, save(out, spec, found, measured))
         if note := repeats_note([each.name for each in measured.measurements], repeats):
             terminal.print(note, markup=False, soft_wrap=True)
         faults += missed(spec.objective, measured.latencies_ms)
@@ -71,6 +71,7 @@ def run_against(
 ) -> None:
     """Runs the files in both versions, prints each file's comparison, and exits as `bettong lab compare` does."""
     check_installed()
+    check_writable(out)
     here = this_tree()
     with terminable(), ExitStack() as opened:
         scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))

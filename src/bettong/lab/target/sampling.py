@@ -19,6 +19,8 @@ from bettong.threads import BlockThread
 _SAMPLE_S = 1.0
 # For PSS, the kernel walks through all pages of a process: 40 ms of CPU for a suite of 1.2 GB.
 _PSS_S = 10.0
+# The last sample may follow the one before at once: CPU time counts in whole ticks, so its rate would be chance.
+_RATE_S_MIN = 0.5
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
 
@@ -71,6 +73,7 @@ class Usage:
             self.points.append(SeriesPoint(at_s, f"{kind}: {MEMORY}", each.memory_mb))
             if passed_s:
                 self.spent.append(SpentCpu(kind, at_s - passed_s, at_s, each.cpu_s))
+            if passed_s >= _RATE_S_MIN:
                 self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", each.cpu_s / passed_s))
         self._add_pss({kind: each.pss_mb for kind, each in kinds.items()}, at_s)
 
@@ -135,7 +138,7 @@ class UsageSampling(Sampling):
         at_s = time.time() - self._begin_s
         sent_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE
         before_mb, self.usage.network_mb = self.usage.network_mb, sent_mb
-        if passed_s:
+        if passed_s >= _RATE_S_MIN:
             rate_mb = (sent_mb - before_mb) / passed_s
             self.usage.points.append(SeriesPoint(at_s, f"{MACHINE}: {NETWORK}", rate_mb))
         with_pss = self._stopping.is_set() or at_s >= self._pss_due_s
