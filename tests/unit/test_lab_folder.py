@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -207,3 +209,18 @@ def test_a_folder_that_cannot_be_written_is_told_before_and_after_a_run(tmp_path
             save(folder, SPEC, found, results(SPEC, found, FACTS, NOW))
     check_writable(tmp_path / "new" / "er")
     assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+
+
+def test_of_results_that_do_not_fit_on_the_disk_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pq, "write_table", full)
+    found = repeats(5.0)
+    with pytest.raises(
+        LabError, match="cannot be written: No space left on device; choose another place by --out"
+    ):
+        save(tmp_path, SPEC, found, results(SPEC, found, FACTS, NOW))
+    assert list(tmp_path.iterdir()) == []

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryFile
 
 import pyarrow as pa
@@ -48,26 +49,27 @@ def unwritable(path: Path, error: OSError) -> LabError:
 def save(folder: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: BenchmarkResults) -> Path:
     """Creates `<folder>/<time>-<name>` and writes the run's files into it; returns its path.
 
-    `measured`: what `results` returned for these repeats. Raises LabError if the folder cannot be written.
+    `measured`: what `results` returned for these repeats. Raises LabError if they cannot be written; then nothing is
+    left of them, because part of a file would be in the way of `bettong lab history`.
     """
     time = datetime.fromisoformat(measured.date).astimezone(UTC)
+    made = _unused(folder / f"{time:%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}")
     try:
-        made = _created(folder / f"{time:%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}")
         _write(made, spec, repeats, measured)
     except OSError as error:
+        rmtree(made, ignore_errors=True)
         raise unwritable(folder, error) from None
     return made
 
 
-def _created(wanted: Path) -> Path:
-    """Creates a folder, with a number behind its name if there is one: names of runs may differ in signs only."""
+def _unused(wanted: Path) -> Path:
+    """The path, with a number behind it if there is such a folder: names of runs may differ in signs only."""
     numbered = (wanted.with_name(f"{wanted.name}-{number}") for number in count(2))
-    made = next(each for each in chain([wanted], numbered) if not each.exists())
-    made.mkdir(parents=True)
-    return made
+    return next(each for each in chain([wanted], numbered) if not each.exists())
 
 
 def _write(made: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: BenchmarkResults) -> None:
+    made.mkdir(parents=True)
     ran = spec.model_copy(update={"repeats": len(repeats)})
     (made / RUN_FILE).write_text(toml_files.text_of(ran))
     (made / RESULTS).write_text(measured.model_dump_json(indent=1) + "\n")

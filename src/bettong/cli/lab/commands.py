@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from bettong.cli.ending import terminable_command
 from bettong.cli.exit_codes import BROKEN
 from bettong.cli.lab.showing import exit_with_faults, print_folder, print_json, showing_progress
 
@@ -92,10 +93,11 @@ def run(
     terminal = Console(highlight=False, stderr=json)
     specs = read_all(files)
     count = repeats or specs[0].repeats
-    if against is None:
-        run_each(terminal, specs, count, out, json=json)
-    else:
-        run_against(terminal, specs, files, against, prepare, count, out, json=json)
+    with terminable_command():
+        if against is None:
+            run_each(terminal, specs, count, out, json=json)
+        else:
+            run_against(terminal, specs, files, against, prepare, count, out, json=json)
 
 
 @lab.command()
@@ -129,7 +131,7 @@ def soak(
     spec = lasting(read_spec(file), hours * 3600)
     check_writable(out)
     machine = run_facts()
-    with showing_progress(f"{spec.name}, {hours:g} hours") as say:
+    with terminable_command(), showing_progress(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
     if json:
@@ -170,7 +172,7 @@ def find(
     spec = read_spec(file)
     probes: list[Probe] = []
     while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
+        with terminable_command(), showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
             probes.append(probe(spec, rate, seconds, say=say))
         terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
     found = sustained(probes)

@@ -31,7 +31,6 @@ from bettong.lab.statistics.comparison import Comparison, check_installed, compa
 from bettong.lab.statistics.objective import missed
 from bettong.lab.versions.checkouts import other, this_tree
 from bettong.lab.versions.turns import in_turns
-from bettong.local.interrupts import terminable
 
 
 def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Path, *, json: bool) -> None:
@@ -73,7 +72,7 @@ def run_against(
     check_installed()
     check_writable(out)
     here = this_tree()
-    with terminable(), ExitStack() as opened:
+    with ExitStack() as opened:
         scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
         with showing_progress(against) as say:
             say("preparing its tree")
