@@ -13,9 +13,11 @@ from bettong.errors import LabError
 from bettong.lab.folder import SERIES, results, save
 from bettong.lab.measures import Measured
 from bettong.lab.page.page import page
+from bettong.lab.results import read
 from bettong.lab.run import Repeat
 from bettong.lab.series import SeriesPoint
 from bettong.lab.spec import LoadStep, Objective, RunSpec
+from bettong.lab.tails import tail_notes
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 UNJUDGED = Objective()
@@ -29,11 +31,12 @@ def run_folder(
     *series: SeriesPoint,
     repeats: int = 1,
     objective: Objective = UNJUDGED,
+    latencies: int = 100,
 ) -> Path:
     """A folder of a run, each repeat as the others."""
     histogram = HdrHistogram(1, 10**10, 3)
-    for number in range(1, 101):
-        histogram.record_value(round(number * p99_ms * 1e4))
+    for number in range(latencies):
+        histogram.record_value(round((number + 1) * p99_ms * 1e6 / latencies))
     steps = [LoadStep(messages_per_s=1, seconds=60)]
     spec = RunSpec(name=name, application="a.py", load="l.py", steps=steps, objective=objective)
     measured = [
@@ -109,6 +112,17 @@ def test_a_page_begins_with_what_ran_and_whether_the_objective_was_met(tmp_path:
     missed = page([run_folder(tmp_path / "missed", "one", 7.0, objective=Objective(p99_ms=6))])
     assert "<p class=bad>Objective missed: out at 1/s, p99 is 7 ms, the objective 6 ms</p>" in missed
     assert "Objective" not in page([run_folder(tmp_path / "none", "one", 7.0)])
+
+
+@pytest.mark.parametrize(("latencies", "said"), [(40, "p99 and p99.9"), (100, "p99.9"), (1000, "")])
+def test_a_percentile_that_is_just_the_largest_latency_is_told(
+    latencies: int, said: str, tmp_path: Path
+) -> None:
+    folder = run_folder(tmp_path, "one", 7.0, latencies=latencies)
+    (note,) = tail_notes(read(folder)) if said else ("",)
+    assert note.startswith(f"out at 1/s: a repeat had only {latencies} latencies" if said else "")
+    assert f"so the largest of them is its {said}: give" in note or not said
+    assert ("<p class=note>" in page([folder])) == bool(said)
 
 
 def test_the_metrics_that_count_come_first_and_their_details_last(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from bettong.lab.run import Repeat, once
 from bettong.lab.spec import RunSpec
 from bettong.lab.statistics.comparison import Comparison, check_installed, compare
 from bettong.lab.statistics.objective import missed
+from bettong.lab.tails import tail_notes
 from bettong.lab.versions.checkouts import other, this_tree
 from bettong.lab.versions.turns import in_turns
 
@@ -49,7 +50,8 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
         if not json:
             print_fitting(terminal, results_table(measured))
         print_folder(terminal, save(out, spec, found, measured))
-        if note := repeats_note([each.name for each in measured.measurements], repeats):
+        names = [each.name for each in measured.measurements]
+        for note in filter(None, (*tail_notes(measured), repeats_note(names, repeats))):
             terminal.print(note, markup=False, soft_wrap=True)
         faults += missed(spec.objective, measured.latencies_ms)
     if json:

@@ -24,6 +24,7 @@ from bettong.lab.series import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NET
 from bettong.lab.spec import Objective
 from bettong.lab.statistics.comparison import is_detail
 from bettong.lab.statistics.objective import missed
+from bettong.lab.tails import tail_notes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +44,7 @@ h1 { font-size: 1.5rem; margin-bottom: 0 } h2 { font-size: 1.2rem; margin-top: 2
 h3 { font-size: 1rem; margin: 1.75rem 0 .25rem }
 section + section { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem }
 a { color: var(--link) }
-p.when { color: var(--faint); margin-top: 0 }
+p.when { color: var(--faint); margin-top: 0 } p.note { color: var(--faint); font-size: .85rem }
 table { border-collapse: collapse; width: 100% }
 td, th { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top }
@@ -117,6 +118,7 @@ def _run(number: int, path: Path, results: BenchmarkResults) -> str:
         f"<h1>{html.escape(_name(path, results))}</h1>",
         _introduction(results),
         _metrics_table([each for each in results.measurements if each not in details]),
+        *(f"<p class=note>{html.escape(note)}</p>" for note in tail_notes(results)),
         _facts(f"Faults{of_repeat}", [(f"{each.at_s:.1f} s", _fault_text(each)) for each in marks])
         if marks
         else "",
