@@ -132,5 +132,8 @@ def test_a_sink_that_could_not_be_read_is_not_late() -> None:
 
 
 def test_a_sink_that_lacks_results_is_late() -> None:
-    with pytest.raises(LateError, match=r"^sink late: not all results came in 0 s, only 0 bytes of them"):
+    with pytest.raises(
+        LateError,
+        match=r"^sink late: not all results came within 0 s of the last message, only 0 of the 1 bytes",
+    ):
         _await_results({"late": reading("late")}, 0.0)
