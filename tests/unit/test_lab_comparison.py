@@ -291,9 +291,9 @@ def test_metrics_that_only_one_result_has_are_told() -> None:
         rows = [MeasuredMetric(name=name, unit="ms", runs=[RunValue(value=1.0)]) for name in names]
         return BenchmarkResults(date="", machine={}, asked={}, measurements=rows)
 
-    assert differences(measured_only("a", "b", "c"), measured_only("b", "d")) == [
+    assert differences(measured_only("a", "b", "c"), measured_only("b", "d", "PSS of all, at most")) == [
         "metrics, measured only before: a; c",
-        "metrics, measured only after: d",
+        "metrics, measured only after: d; 1 of the details",
     ]
 
 

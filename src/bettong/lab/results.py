@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bettong.errors import LabError
 from bettong.lab.spec import Objective
-from bettong.lab.statistics.comparison import MetricRuns
+from bettong.lab.statistics.comparison import MetricRuns, is_detail
 
 _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3
@@ -143,8 +143,11 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
 
 def _only(when: str, one: BenchmarkResults, other: BenchmarkResults) -> Iterator[str]:
     names = {each.name for each in other.measurements}
-    if missing := [each.name for each in one.measurements if each.name not in names]:
-        yield f"metrics, measured only {when}: {'; '.join(missing)}"
+    missing = [each.name for each in one.measurements if each.name not in names]
+    details = sum(map(is_detail, missing))
+    said = [each for each in missing if not is_detail(each)] + [f"{details} of the details"] * bool(details)
+    if said:
+        yield f"metrics, measured only {when}: {'; '.join(said)}"
 
 
 def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, str | int]) -> Iterator[str]:

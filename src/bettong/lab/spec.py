@@ -26,7 +26,8 @@ from bettong.errors import SettingsError
 from bettong.lab.load_table import MESSAGES_MAX, TAGS, LoadTable, load_kind
 
 Rate = Annotated[float, Field(gt=0, le=1e9)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
+# A thousand hours, the longest soak.
+Seconds = Annotated[float, Field(gt=0, le=3_600_000)]
 Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
 Load = Annotated[
     Annotated[str, Tag("<path>")] | Annotated[LoadTable, Tag("<table>")], Discriminator(load_kind)

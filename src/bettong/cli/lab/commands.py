@@ -148,7 +148,7 @@ def find(
         Path, typer.Argument(metavar="RUN.toml", help="The run file, with the objective to meet.")
     ],
     *,
-    first: Annotated[float, typer.Option("--from", min=1, help="The first rate to try.")] = 10_000.0,
+    first: Annotated[float, typer.Option("--from", min=1, max=1e9, help="The first rate to try.")] = 10_000.0,
     seconds: Annotated[float, typer.Option(min=1, max=3600, help="For how long each rate is held.")] = 20.0,
     precision: Annotated[
         float, typer.Option(min=1, max=100, help="Precision of the rate found, in percent.")
@@ -164,6 +164,7 @@ def find(
     from rich.console import Console
 
     from bettong.cli.lab.tables import probe_line
+    from bettong.errors import SettingsError
     from bettong.lab.finding import probe
     from bettong.lab.spec import read as read_spec
     from bettong.lab.statistics.search import Probe, next_rate, sustained
@@ -171,18 +172,31 @@ def find(
     terminal = Console(highlight=False, stderr=json)
     spec = read_spec(file)
     probes: list[Probe] = []
-    while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with terminable_command(), showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
-            probes.append(probe(spec, rate, seconds, say=say))
-        terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
+    limit = ""
+    while not limit and (rate := next_rate(probes, first, precision / 100)) is not None:
+        try:
+            with terminable_command(), showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
+                probes.append(probe(spec, rate, seconds, say=say))
+        except SettingsError as error:  # of a rate that is too high for the load, after others were tried
+            if not probes:
+                raise
+            limit = str(error)
+        else:
+            terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
     found = sustained(probes)
     if json:
         tried = [dataclasses.asdict(each) for each in probes]
-        typer.echo(json_lines.dumps({"run": spec.name, "sustained": found, "probes": tried}, indent=2))
+        row = {"run": spec.name, "sustained": found, "limit": limit, "probes": tried}
+        typer.echo(json_lines.dumps(row, indent=2))
     if found is None:
         terminal.print("none of these rates is sustained")
         raise typer.Exit(BROKEN)
-    terminal.print(f"sustained: {found:,.0f} messages/s, within {precision:g} %")
+    text = (
+        f"at least {found:,.0f} messages/s; {limit}"
+        if limit
+        else f"{found:,.0f} messages/s, within {precision:g} %"
+    )
+    terminal.print(f"sustained: {text}", markup=False, soft_wrap=True)
 
 
 @lab.command()
