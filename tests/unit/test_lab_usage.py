@@ -80,9 +80,9 @@ def test_what_counts_for_a_million_messages_is_there_where_there_were_messages()
     }
 
 
-def test_the_last_sample_right_after_another_has_no_rate_of_its_own() -> None:
+def test_a_sample_right_after_another_may_count_without_a_point_of_its_own() -> None:
     usage = used({"kafka": (1.0, 0.0)}, {"kafka": (1.0, 0.2)})
-    usage.add_sample({"kafka": KindSample(1.0, 0.01)}, 1.02, 0.02)
+    usage.add_sample({"kafka": KindSample(1.0, 0.01)}, 1.02, 0.02, with_cores=False)
     cores = [(each.at_s, each.value) for each in usage.points if each.metric == f"kafka: {CORES}"]
     assert cores == [(1.0, 0.2)]
     assert round(usage.cpu_s()["kafka"], 6) == 0.21
