@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +90,7 @@ def test_rows_messages_and_columns_of_every_kind_arrive_alike(
         "wider": lambda ours: ours.send_columns(batch.append_column("more", pa.array(range(20)))),
         "numpy": lambda ours: ours.send_columns({**arrays, "symbol": arrays["symbol"].astype("S4")}),
         "lists": lambda ours: ours.send_columns(lists),
+        "dicts": lambda ours: ours.send_messages([{"other": 1, **asdict(order)} for order in messages]),
     }
     for name, send in forms.items():
         with Sender(sender.address, "orders", name) as ours:
@@ -155,6 +156,24 @@ class Stranger:
             "it has name string; expected side uint8",
         ),
         (lambda ours: ours.send_messages([]), SchemaError, "at least one"),
+        (lambda ours: ours.send_messages(orders([1])[0]), SchemaError, "Order is no list of messages"),
+        (lambda ours: ours.send_messages(each for each in orders([1])), SchemaError, "generator is no list"),
+        (
+            lambda ours: ours.send_messages([*orders([1]), None]),
+            SchemaError,
+            "message 1 is no Order as the first",
+        ),
+        (
+            lambda ours: ours.send_messages([asdict(orders([1])[0]), {}]),
+            SchemaError,
+            "message 1 has no 'side'",
+        ),
+        (lambda ours: ours.send_messages([{"side": 1}]), SchemaError, "number, symbol, price missing"),
+        (lambda ours: ours.send_rows("text"), SchemaError, "str is no list of rows"),
+        (lambda ours: ours.send_rows([b"x", "text"]), SchemaError, "row 1 is str; expected bytes"),
+        (lambda ours: ours.send_rows([b"x"], sequence=1.5), RefusedError, "sequence 1.5 .* whole numbers"),
+        (lambda ours: ours.send_rows([b"x"], sequence=2**64), RefusedError, "whole numbers .* below 2"),
+        (lambda ours: ours.send_rows([b"x"], sent_ns=-1), RefusedError, "sent_ns -1: .* Unix nanoseconds"),
         (lambda ours: ours.send_rows([]), SchemaError, "at least one"),
         (lambda ours: ours.send_columns({"side": np.ones(1)}), SchemaError, "number, symbol, price missing"),
         (lambda ours: ours.send_rows([bytes(FRAME_BYTES_MAX)]), RefusedError, "send fewer messages a frame"),

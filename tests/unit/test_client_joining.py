@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, Precision, Width
+from bettong.client.column_bodies import ColumnBodies
 from bettong.client.joining import FRAME_GAP_S, IN_FLIGHT_MAX, Joining, joined
 from bettong.client.outbox import Outbox
 from bettong.ingest.session import Session, SourceRoute
@@ -21,6 +22,7 @@ from bettong_sender.servicer import describe
 from tests.samples.sender import Order
 
 SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False)])
+BODIES = ColumnBodies(SCHEMA)
 WELCOME = Welcome(
     frame_bytes_max=1024 * 1024,
     frame_messages_max=65_536,
@@ -110,9 +112,9 @@ def test_frames_are_sent_again_without_a_wait() -> None:
 
 
 def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and_the_oldest_time() -> None:
-    of_rows = joined([rows(3, b"a", b"b").frame, rows(4, b"c").frame], SCHEMA).frame
+    of_rows = joined([rows(3, b"a", b"b").frame, rows(4, b"c").frame], BODIES).frame
     assert (of_rows.sequence, of_rows.sent_ns, list(of_rows.rows.messages)) == (4, 996, [b"a", b"b", b"c"])
-    of_columns = joined([columns(8, 1, 2).frame, columns(9, 3).frame], SCHEMA).frame
+    of_columns = joined([columns(8, 1, 2).frame, columns(9, 3).frame], BODIES).frame
     batch = pa.ipc.read_record_batch(pa.py_buffer(of_columns.columns), SCHEMA)
     assert (of_columns.sequence, of_columns.schema, batch.column(0).to_pylist()) == (9, 7, [1, 2, 3])
     assert of_columns.columns == columns(9, 1, 2, 3).frame.columns, "as if it had been sent at once"
@@ -121,8 +123,8 @@ def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and
 def test_a_frame_without_a_time_is_as_old_as_its_arrival_and_does_not_make_the_others_younger() -> None:
     parts = [rows(3, b"a").frame, rows(4, b"b").frame, rows(5, b"c").frame]
     parts[2].sent_ns = 0
-    assert joined(parts, SCHEMA).frame.sent_ns == 996
-    assert joined(parts[2:], SCHEMA).frame.sent_ns == 0
+    assert joined(parts, BODIES).frame.sent_ns == 996
+    assert joined(parts[2:], BODIES).frame.sent_ns == 0
 
 
 @dataclass

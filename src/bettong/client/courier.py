@@ -126,7 +126,8 @@ class Courier:
     def put(self, frame: IngestRequest, messages: int, wait_s: float) -> None:
         """Queues a frame of so many messages; blocks at most `wait_s` for a credit. Raises ClientError."""
         with self._changed:
-            self._await(lambda: self._outbox.put(frame, messages), wait_s, "no credit for another frame")
+            if self._failure is not None or not self._outbox.put(frame, messages):
+                self._await(lambda: self._outbox.put(frame, messages), wait_s, "no credit for another frame")
             gap_s = self._outbox.wait_s(time.monotonic())
             if gap_s == 0.0 or (gap_s is not None and not self._waits_with_timeout):
                 self._changed.notify_all()

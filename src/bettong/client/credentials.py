@@ -77,8 +77,9 @@ class Credentials:
         """Opens a channel to host:port with the default options and `options`.
 
         It ignores the proxy of `http_proxy` where that could not lead there: to this machine itself.
-        Raises RefusedError for files that cannot be used.
+        Raises RefusedError for files that cannot be used, and for a target that is no text.
         """
+        _check_target(target)
         options = [*_OPTIONS, *options, *([_NO_PROXY] if is_loopback(target) else [])]
         if self.ca is None:
             return grpc.insecure_channel(target, options)
@@ -121,6 +122,11 @@ class Credentials:
             f"{details}; does its BETTONG_TLS_CLIENTS hold the signer of BETTONG_CLIENT_CERTIFICATE?",
             False,
         )
+
+
+def _check_target(target: object) -> None:
+    if not isinstance(target, str) or not target:
+        raise RefusedError(f"target {target!r}: expected host:port")
 
 
 def _read(setting: str, path: Path) -> bytes:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bettong.client.column_bodies import ColumnBodies
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Welcome
 
 # Above this size, the cost of a frame is that of its messages: joining saves nothing.
@@ -55,7 +56,7 @@ class PendingFrame:
 class Joining:
     """Which frames are joined, by the limits and the schema of a source."""
 
-    schema: pa.Schema
+    bodies: ColumnBodies
     messages_max: int
     bytes_max: int
 
@@ -65,7 +66,7 @@ class Joining:
         schema = pa.ipc.read_schema(pa.py_buffer(welcome.source.arrow_schema))
         width = max(1, fixed_bytes(schema))
         return cls(
-            schema,
+            ColumnBodies(schema),
             min(
                 _MESSAGES_MAX,
                 welcome.frame_messages_max or _MESSAGES_MAX,
@@ -92,11 +93,11 @@ class Joining:
     def request(self, frame: PendingFrame) -> IngestRequest:
         """The request of a frame to send; the same each time it is sent."""
         if len(frame.parts) > 1:
-            frame.parts = [joined([part.frame for part in frame.parts], self.schema)]
+            frame.parts = [joined([part.frame for part in frame.parts], self.bodies)]
         return frame.parts[0]
 
 
-def joined(parts: Sequence[IngestFrame], schema: pa.Schema) -> IngestRequest:
+def joined(parts: Sequence[IngestFrame], bodies: ColumnBodies) -> IngestRequest:
     """Concatenates frames with the same kind of body, in their order; `sent_ns` is that of the oldest."""
     request = IngestRequest()
     frame = request.frame
@@ -104,8 +105,7 @@ def joined(parts: Sequence[IngestFrame], schema: pa.Schema) -> IngestRequest:
     frame.sent_ns = min((part.sent_ns for part in parts if part.sent_ns), default=0)  # 0: when it arrives
     frame.schema = parts[0].schema
     if parts[0].WhichOneof("body") == "columns":
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(part.columns), schema) for part in parts]
-        frame.columns = pa.concat_batches(batches).serialize().to_pybytes()
+        frame.columns = bodies.joined([part.columns for part in parts])
     else:
         for part in parts:
             frame.rows.messages.extend(part.rows.messages)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
+from bettong.client.column_bodies import ColumnBodies
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
 from bettong.client.tracing import StreamTracing
@@ -16,8 +18,10 @@ from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
-from bettong.schema.tables import Table, TableSchema
+from bettong.schema.tables import Table
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
+
+_NUMBER_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,13 @@ class Sender:
         self._numbers_known = acknowledged is not None
         self._credit_wait_s = credit_wait_s
         self._time_ns = time_ns
-        hello = Hello(
+        hello = _hello(
             source=source,
             stream=self.stream,
-            acknowledged=self.sequence,
             client=client if client is not None else new_name(),
+            acknowledged=self.sequence,
             ephemeral=stream is None,
-            finite=finite and stream is not None,
+            finite=bool(finite) and stream is not None,
         )
         credentials = credentials if credentials is not None else Credentials.from_environment()
         self._tracing = StreamTracing.from_environment(Origin(f"{source}/{self.stream}"), hello.client)
@@ -122,7 +126,7 @@ class Sender:
         )
         try:
             self.source = _info(self._courier.welcome())
-            self._tables = TableSchema(self.source.schema)
+            self._bodies = ColumnBodies(self.source.schema)
             self._durable = self._courier.acknowledged
         except BaseException:
             self.abandon()
@@ -158,32 +162,50 @@ class Sender:
             raise RefusedError(
                 f"source {self.source.name!r} has no decoder, so it takes no rows; send columns"
             )
+        _check_list(rows, "rows")
         request = IngestRequest()
-        request.frame.rows.messages.extend(rows)
+        try:
+            request.frame.rows.messages.extend(rows)
+        except TypeError:
+            row, kind = next((row, type(each)) for row, each in enumerate(rows) if type(each) is not bytes)
+            raise SchemaError(f"row {row} is {kind.__name__}; expected bytes") from None
         return self._send(request, len(rows), request.frame.rows.ByteSize(), sequence, sent_ns)
 
     def send_messages(
         self, messages: Sequence[Any], *, sequence: int | None = None, sent_ns: int | None = None
     ) -> int:
-        """Sends objects of the source's message class, or of one with the same fields. See `send_rows`."""
-        if not messages:
-            raise SchemaError("a frame of no messages: send at least one")
-        schema = schema_of(type(messages[0]))
+        """Sends objects of the source's message class, or of one with the same fields, or dicts. See `send_rows`.
+
+        Raises SchemaError for messages that do not fit the source's schema.
+        """
+        _check_list(messages, "messages")
+        kind = type(messages[0])
+        if issubclass(kind, dict):
+            payload, _ = self._bodies.of_dicts(messages)
+            return self._send_columns(payload, len(messages), sequence, sent_ns)
+        schema = schema_of(kind)
         if schema.fingerprint != self.source.fingerprint:
             raise SchemaError(
                 f"{schema.name} does not follow the schema of source {self.source.name!r}: it has"
                 f" {_fields(schema.arrow)}; expected {_fields(self.source.schema)}"
             )
-        payload = Columns.of_messages(schema, messages).payload()
+        try:
+            payload = Columns.of_messages(schema, messages).payload()
+        except schema.unreadable as error:
+            other = next((row for row, each in enumerate(messages) if type(each) is not kind), 0)
+            raise SchemaError(
+                f"message {other} is no {schema.name} as the first one is: {error}; send messages of one class"
+            ) from None
         return self._send_columns(payload, len(messages), sequence, sent_ns)
 
     def send_columns(self, table: Table, *, sequence: int | None = None, sent_ns: int | None = None) -> int:
-        """Sends columns: an Arrow record batch, or numpy arrays by the name of their field. See `send_rows`.
+        """Sends columns: numpy arrays by name of their field, an Arrow batch or table, or a frame of pandas or polars.
 
+        Small ones are sent fastest as numpy arrays of exactly the fields' types, in a dict. See `send_rows`.
         Raises SchemaError for columns that do not fit the source's schema.
         """
-        batch = self._tables.batch(table)
-        return self._send_columns(batch.serialize().to_pybytes(), batch.num_rows, sequence, sent_ns)
+        payload, count = self._bodies.of_table(table)
+        return self._send_columns(payload, count, sequence, sent_ns)
 
     def flush(self, timeout_s: float = 60.0) -> None:
         """Blocks until every frame sent so far has its receipt."""
@@ -224,6 +246,11 @@ class Sender:
         self, request: IngestRequest, count: int, size: int, sequence: int | None, sent_ns: int | None
     ) -> int:
         number = self.sequence + 1 if sequence is None else sequence
+        if not (_is_number(number) and (sent_ns is None or _is_number(sent_ns))):
+            raise RefusedError(
+                f"a frame of {self.stream!r} with sequence {sequence!r} and sent_ns {sent_ns!r}: both are whole numbers"
+                " from 0 below 2^63; sent_ns is Unix nanoseconds"
+            )
         if number <= self.sequence:
             raise RefusedError(
                 f"frame {number} of {self.stream!r}: the last one was {self.sequence}; send a higher sequence"
@@ -268,6 +295,16 @@ class Sender:
             raise
 
 
+def _hello(**fields: Any) -> Hello:
+    try:
+        return Hello(**fields)
+    except (TypeError, ValueError):
+        given = ", ".join(
+            f"{name} {value!r}" for name, value in fields.items() if not isinstance(value, bool)
+        )
+        raise RefusedError(f"{given}: expected text, and a whole number from 0") from None
+
+
 def _info(welcome: Welcome) -> SourceInfo:
     source = welcome.source
     return SourceInfo(
@@ -280,6 +317,18 @@ def _info(welcome: Welcome) -> SourceInfo:
         frame_messages_max=welcome.frame_messages_max,
         credits=welcome.credits,
     )
+
+
+def _check_list(given: object, what: str) -> None:
+    """Raises SchemaError unless these are one or more messages, or rows."""
+    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes | bytearray):
+        raise SchemaError(f"{type(given).__name__} is no list of {what}; send a list, of a single one too")
+    if not len(given):
+        raise SchemaError("a frame of no messages: send at least one")
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | np.integer) and 0 <= int(given) <= _NUMBER_MAX
 
 
 def _fields(schema: pa.Schema) -> str:

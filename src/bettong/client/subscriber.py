@@ -26,6 +26,7 @@ _FINAL = {
     grpc.StatusCode.UNAUTHENTICATED,
     grpc.StatusCode.PERMISSION_DENIED,
 }
+_STARTS = {"earliest": pb.START_EARLIEST, "latest": pb.START_LATEST}
 _BACKOFF_S_MIN = 0.1
 _BACKOFF_S_MAX = 1.0
 # A frame of results has no limit here: as JSON it may be several times its size in the log.
@@ -78,10 +79,12 @@ class Subscriber(Closing):
         begins with its oldest result: the subscriber has seen none of it.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
         """
+        if start not in _STARTS:
+            raise RefusedError(f"start {start!r} of sink {sink!r}: expected {' or '.join(_STARTS)}")
         self._target = target
         self._sink = sink
         self._positions = {position.partition: position for position in positions or ()}
-        self._start = pb.START_LATEST if start == "latest" else pb.START_EARLIEST
+        self._start = _STARTS[start]
         self._reconnect_s = reconnect_s
         self._closed = threading.Event()
         self._credentials = credentials if credentials is not None else Credentials.from_environment()

@@ -33,7 +33,7 @@ def float_text(value: float) -> str:
 
 def json_line(schema: Schema, message: Any) -> bytes:
     """One message as a JSON object, without a line end."""
-    return json_line_of_values(schema, [schema.getter(field.name)(message) for field in schema.fields])
+    return json_line_of_values(schema, [get(message) for get in schema.getters])
 
 
 def json_line_of_values(schema: Schema, values: Sequence[Any]) -> bytes:

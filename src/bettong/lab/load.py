@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.errors import BettongError, SettingsError
+from bettong.immutable import immutable
 from bettong.lab.spec import LoadStep
 
 _MODULE = "bettong_lab_load"
@@ -86,7 +88,7 @@ class TopicLoad(LabLoad, Protocol):
         """The number of the message that led to a result, counted from 0 as sent; -1 for messages of `first()`."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable()
 class DueFrame:
     """Consecutive messages of one part of a round.
 
@@ -126,11 +128,8 @@ class Pace:
 
     def step_of(self, number: int) -> int:
         """The step of a message, which counts from 0; a step without messages only if none has any."""
-        if not self._steps:
-            return 0
-        return next(
-            (index for index, last in enumerate(self._sent[1:]) if number < last), len(self._steps) - 1
-        )
+        # The first of the steps that end behind the message.
+        return max(0, min(bisect_right(self._sent, number, lo=1), len(self._steps)) - 1)
 
     def due_s(self, number: int) -> float:
         """When a message is due, after the beginning; -inf for messages of `first()`, which have negative numbers."""
@@ -148,12 +147,13 @@ def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: 
     """
     sent = 0
     for parts in rounds:
-        longest = max((part.messages for part in parts), default=0)
-        end = sent + sum(part.messages for part in parts)
+        sizes = [part.messages for part in parts]
+        longest = max(sizes, default=0)
+        end = sent + sum(sizes)
         for start in range(0, longest, frame_messages):
             stop = min(start + frame_messages, longest)
-            for part in parts:
-                part_start, part_stop = (at * part.messages // longest for at in (start, stop))
+            for part, size in zip(parts, sizes, strict=True):
+                part_start, part_stop = start * size // longest, stop * size // longest
                 if part_start < part_stop:
                     due = pace.due_s(sent), pace.step_of(sent)
                     sent += part_stop - part_start

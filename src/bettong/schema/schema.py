@@ -64,7 +64,12 @@ class Schema:
 
     def field_values(self, messages: Sequence[Any]) -> list[list[Any]]:
         """The values of messages, a list a field."""
-        return [list(map(self.getter(field.name), messages)) for field in self.fields]
+        return [list(map(get, messages)) for get in self.getters]
+
+    @cached_property
+    def getters(self) -> tuple[Callable[[Any], Any], ...]:
+        """Each gets the value of one field of a message."""
+        return tuple(self.getter(field.name) for field in self.fields)
 
     @cached_property
     def unreadable(self) -> tuple[type[Exception], ...]:

@@ -6,7 +6,7 @@ be longer. Nulls are allowed only where the field's kind allows None.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,19 @@ from bettong.schema.fields import Field, Kind
 from bettong.schema.form import UnfitValueError
 from bettong.schema.json_values import reader_of
 from bettong.schema.values import arrow_of, arrow_of_numpy, check_array, column_of_values
+from bettong.user_errors import ANY_ERROR, cause_in_a_line
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
+
+
+class ArrowStream(Protocol):
+    """What gives its columns to Arrow, as tables of Arrow, pandas and polars do (Arrow's PyCapsule interface)."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
+        """A capsule of a stream of record batches."""
+
+
+Table: TypeAlias = pa.RecordBatch | Mapping[str, Any] | ArrowStream
 # Its values may be missing.
 _MASKED = np.ma.MaskedArray
 
@@ -37,18 +47,15 @@ class TableSchema:
     def batch(self, table: Table) -> pa.RecordBatch:
         """A record batch of exactly this schema, without a copy if the table has it already.
 
-        A table is a record batch, or columns by name: numpy or Arrow arrays, or lists of Python values. Columns may
-        be in any order; others are ignored. One that has a default may be missing. Raises SchemaError, naming the
-        column.
+        A table is a record batch, a table of Arrow, pandas or polars, or columns by name: numpy or Arrow arrays, or
+        lists of Python values. Columns may be in any order; others are ignored. One that has a default may be missing.
+        Raises SchemaError, naming the column.
         """
-        if isinstance(table, pa.RecordBatch):
-            if table.schema.equals(self.arrow):
-                for target, column in zip(self._fields, table.columns, strict=True):
-                    _checked_bools(target, _without_nulls(target, column))
-                return table
-            columns: dict[str, Any] = {name: table.column(name) for name in table.schema.names}
-        else:
-            columns = dict(table)
+        if isinstance(table, pa.RecordBatch) and table.schema.equals(self.arrow):
+            for target, column in zip(self._fields, table.columns, strict=True):
+                _checked_bools(target, _without_nulls(target, column))
+            return table
+        columns = _by_name(table)
         lacking = [each.arrow for each in self._fields if each.name not in columns]
         if lacking:
             columns |= self._defaults(lacking, columns)
@@ -57,6 +64,19 @@ class TableSchema:
         if len(lengths) > 1:
             raise SchemaError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def fixed_values(self, table: Table) -> list[bytes] | None:
+        """The bytes of each column, copied, in a fifth of the time of `batch`.
+
+        None unless it is a dict of numpy arrays of exactly their fields' types: then `batch` converts it, or says what
+        is wrong.
+        """
+        if not isinstance(table, dict):
+            return None
+        columns: list[Any] = [table.get(each.name) for each in self._fields]
+        if not all(map(_is_exact, self._fields, columns)) or len(set(map(len, columns))) != 1:
+            return None
+        return [column.tobytes() for column in columns]
 
     def _defaults(self, lacking: list[pa.Field], columns: Mapping[str, Any]) -> dict[str, pa.Array]:
         missing = [field.name for field in lacking if not has_default(field)]
@@ -105,6 +125,30 @@ def default_of(field: pa.Field) -> pa.Scalar:
     """The default of a field that has one."""
     found = field_of_arrow(field.name, field)
     return arrow_of(found, column_of_values(found, [reader_of(found)(json_default(field))]))[0]
+
+
+def _by_name(table: Table) -> dict[str, Any]:
+    if isinstance(table, Mapping):
+        return dict(table)
+    if not isinstance(table, pa.RecordBatch) and not hasattr(table, "__arrow_c_stream__"):
+        raise SchemaError(
+            f"{type(table).__name__} is no table; expected columns by name, an Arrow record batch, or a table of Arrow,"
+            " pandas or polars"
+        )
+    try:
+        given = table if isinstance(table, pa.RecordBatch) else pa.table(table)
+    except ANY_ERROR as error:  # of another library
+        raise SchemaError(f"the table cannot be read: {cause_in_a_line(error)}") from None
+    if len(set(given.schema.names)) < len(given.schema.names):
+        raise SchemaError(f"several columns have the same name: {', '.join(given.schema.names)}")
+    return dict(zip(given.schema.names, given.columns, strict=True))
+
+
+def _is_exact(target: _Target, values: Any) -> bool:
+    """Whether the bytes of a column are those that its field has in a frame. Subclasses of numpy's array may differ."""
+    if type(values) is not np.ndarray or values.ndim != 1 or values.dtype != target.described.dtype:
+        return False
+    return not (target.is_bool and values.max(initial=0) > 1)
 
 
 def _form_column(field: Field, values: Any) -> pa.Array:

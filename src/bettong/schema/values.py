@@ -56,7 +56,9 @@ def view_of(field: Field, column: pa.Array) -> Column:
 
 
 def arrow_of_numpy(values: Array) -> pa.Array:
-    """As `pa.array`, which would end each text, and each bytes, at its first zero."""
+    """As `pa.array`, which would end each text, and each bytes, at its first zero, and takes only native byte order."""
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     kind = {"S": pa.binary(), "U": pa.string()}.get(values.dtype.kind)
     return pa.array(values) if kind is None or values.ndim != 1 else pa.array(values.tolist(), kind)
 

@@ -112,7 +112,7 @@ def _fitting(schema: Schema, returned: Any, results: int) -> tuple[Columns, dict
     if not isinstance(returned, schema.made_class):
         raise WrongColumnsError(f"returned {type(returned).__name__}, expected {schema.name} of columns")
     try:
-        values = [schema.getter(field.name)(returned) for field in schema.fields]
+        values = [get(returned) for get in schema.getters]
     except KeyError as error:
         raise WrongColumnsError(f"returned {schema.name} without {error}") from None
 
