@@ -6,11 +6,12 @@ import atexit
 import logging
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import typer
 
-from bettong.cli.exit_codes import INTERRUPTED, USAGE
+from bettong.cli.exit_codes import INTERRUPTED, TERMINATED, USAGE
 from bettong.errors import BettongError
 
 
@@ -30,6 +31,18 @@ def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def terminable_command() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP end a command as Ctrl-C does: what is open is closed. The exit code tells which."""
+    from bettong.local.interrupts import Terminated, terminable
+
+    try:
+        with terminable():
+            yield
+    except Terminated:
+        raise typer.Exit(TERMINATED) from None
 
 
 class QuickExit:
