@@ -41,7 +41,7 @@ types: packages  ## mypy --strict
 	@exec $(BIN)/mypy --strict $(TYPED)
 
 faults: setup  ## Run the long set of injected faults, and what is promised in seconds: an hour (ARGS="-k word" for some)
-	@exec $(BIN)/pytest tests/faults tests/e2e tests/integration tests/unit -m "long or timely" -s $(ARGS)
+	@exec $(BIN)/pytest tests/faults tests/e2e tests/integration tests/unit tests/local tests/console -m "long or timely" -s $(ARGS)
 
 soak: setup  ## Run an hour at 20,000 messages/s with a fault a minute; nothing may grow (ARGS="--minutes 10" for less)
 	@exec $(BIN)/python -m tests.faults.soak $(ARGS)

@@ -9,8 +9,8 @@ from statistics import median
 from rich.table import Table
 
 from benchmarks.measuring import Before, Measurement
+from bettong.lab.numbers import shown
 from bettong.lab.page.page import page
-from bettong.lab.results import shown
 
 _COLUMNS = ("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", "machine")
 _CAPTION = (

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -131,6 +132,12 @@ def s3_server(s3_process: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server
     """A running S3 server with a bucket, shared by all tests; the environment says where and who we are."""
     s3_process.be_found(monkeypatch)
     return s3_process
+
+
+@pytest.fixture
+def seed() -> int:
+    """Of random cases that hypothesis does not draw; `ci` draws the same each time, as there. A failure names it."""
+    return 0 if settings().derandomize else random.SystemRandom().randrange(2**32)
 
 
 @pytest.fixture(scope="session")

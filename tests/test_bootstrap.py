@@ -9,7 +9,6 @@ from dataclasses import replace
 from importlib.metadata import distribution, version
 from pathlib import Path
 
-import psutil
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name as canonical
@@ -32,6 +31,7 @@ from deploy.setup_plan import (
     wrong_jars,
     wrong_package,
 )
+from tests.looked_at import has_ended
 from tests.samples.setup import GOOD, a_tree
 from tests.waiting import eventually
 
@@ -263,7 +263,7 @@ def test_an_interrupted_command_leaves_no_process_behind(tmp_path: Path) -> None
         setup.run("packages", [sys.executable, "-c", script])
     child = int((tmp_path / "child").read_text())
     # Killed it is; the kernel may still be at it.
-    eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+    eventually(lambda: has_ended(child))
 
 
 def test_jar_sums_name_jars_by_module(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from benchmarks.peers.race import RaceError
 from benchmarks.peers.workloads import MARKET_SPREAD, NAMES, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
 from bettong.lab.machine.facts import facts as machine_facts
-from bettong.lab.results import shown
+from bettong.lab.numbers import shown
 from bettong.local.usable_cpus import usable_cpus
 
 _WIDTH = 170

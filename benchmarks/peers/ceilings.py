@@ -7,7 +7,7 @@ from rich.table import Table
 
 from benchmarks.peers.entries import Entry
 from benchmarks.peers.race import FEEDING
-from bettong.lab.results import shown
+from bettong.lab.numbers import shown
 
 
 def ceilings(entries: Iterable[Entry], cores: int) -> Table:

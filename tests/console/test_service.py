@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from redis import Redis
 
 from bettong.application.plan import plan
 from bettong.config.access import digest
@@ -32,12 +33,13 @@ from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
 from bettong_console import service
 from bettong_console.history import SPANS
-from bettong_console.service import IDLE_S, Console, until_next, until_watched
+from bettong_console.service import Console, until_next, until_watched
 from tests.console.sites import EXAMPLE
 from tests.servers.certificates import Authority
+from tests.waiting import bound_s
 
 NOWHERE = "127.0.0.1:1"
-# It is 2 s and 4 s, and looks take longer on a machine that is busy with other tests.
+# It is 2 s and 4 s.
 UNHEARD_S_MAX, SILENT_S_MAX = 3.0, 6.0
 # Says what one at work says, until it is killed.
 PROCESSOR = """
@@ -53,6 +55,14 @@ with RedisStore(sys.argv[1], "visits") as store:
         threading.Event().wait(live.interval_s)
 """
 TOKEN = "of a person"  # noqa: S105 - of this test alone
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(redis_server: RedisServer) -> None:
+    """All consoles are of one application: what the tests before have written of it is gone."""
+    with RedisStore(redis_server.url, "visits") as store, Redis.from_url(redis_server.url) as client:
+        for key in client.scan_iter(store.key("*")):
+            client.delete(key)
 
 
 @asynccontextmanager
@@ -235,25 +245,26 @@ def test_looks_are_in_the_middle_of_intervals_so_that_each_has_one() -> None:
     assert until_next(17.0, 10) == pytest.approx(8)
 
 
-def test_it_looks_rarely_while_nobody_is_there_and_every_second_for_a_page(redis_server: RedisServer) -> None:
+def test_it_looks_rarely_while_nobody_is_there_and_often_for_a_page(
+    redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "IDLE_S", 120)
     with RedisStore(redis_server.url, "visits") as store:
         LiveMetrics(store).write_live("sender", {"service": "sender", "state": "running", "since": 5}, 60)
 
-    async def story() -> list[float]:
+    async def story() -> int:
+        """Views of a page. The first is what was known; a look for each other."""
         async with running(redis_server.url) as address, httpx2.AsyncClient(base_url=address) as asking:
             await answered(asking, "/alive")
-            times: list[float] = []
-            async with asking.stream("GET", "/api/live", timeout=IDLE_S) as page:
+            views = 0
+            async with asking.stream("GET", "/api/live", timeout=60) as page:
                 async for line in page.aiter_lines():
-                    if line.startswith("data:"):
-                        times.append(json.loads(line.removeprefix("data:"))["status"]["time_s"])
-                    if len(times) == 3:
+                    views += line.startswith("data:")
+                    if views == 4:
                         break
-        return times
+        return views
 
-    times = asyncio.run(story())
-    # The first is what was known, the second that of a look for this page. A Kafka that is away costs each look 1.5 s.
-    assert times[2] - times[1] < IDLE_S / 2
+    assert asyncio.run(story()) == 4
 
 
 def late(age_s: float) -> DeploymentAnswers:
@@ -278,6 +289,7 @@ def test_a_service_that_is_late_is_looked_at_again_when_it_would_count_and_shows
 
 
 @pytest.mark.slow
+@pytest.mark.timely
 def test_a_processor_that_is_killed_as_a_whole_shows_within_seconds_on_an_open_page_and_so_does_its_return(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,8 +345,8 @@ def test_a_processor_that_is_killed_as_a_whole_shows_within_seconds_on_an_open_p
     assert "processor" in silent["status"]["reason"]
     assert any("processor" in need["what"] and need["level"] == "bad" for need in silent["needs"])
     assert "processor" not in after["status"]["reason"]
-    assert times[1] - times[0] < UNHEARD_S_MAX
-    assert times[2] - times[0] < SILENT_S_MAX
+    assert times[1] - times[0] < bound_s(UNHEARD_S_MAX)
+    assert times[2] - times[0] < bound_s(SILENT_S_MAX)
 
 
 def test_a_console_that_starts_anew_goes_on_with_the_history_of_the_one_before(

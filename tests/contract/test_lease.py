@@ -85,7 +85,7 @@ class Both(RuleBasedStateMachine):
     def is_the_same(self) -> None:
         name, left_ms = self.lease.holder()
         assert name == self.model.holder(self.now_ms)[0]
-        assert (0.9 * LONG_MS < left_ms <= LONG_MS) if name else left_ms == 0
+        assert (0.5 * LONG_MS < left_ms <= LONG_MS) if name else left_ms == 0
 
 
 def test_redis_and_the_model_give_the_same_answers_to_any_calls(lease: Lease) -> None:
@@ -110,5 +110,5 @@ def test_a_lease_runs_out_by_itself_when_it_is_not_renewed_and_not_before(lease:
 
 def test_a_renewal_counts_from_when_it_is_carried_out_also_when_it_shortens(lease: Lease) -> None:
     lease.hold("1", LONG_MS, if_free=True)
-    assert lease.hold("1", 5_000, if_free=False)
-    assert 4_000 < lease.holder()[1] <= 5_000
+    assert lease.hold("1", LONG_MS // 2, if_free=False)
+    assert LONG_MS // 4 < lease.holder()[1] <= LONG_MS // 2

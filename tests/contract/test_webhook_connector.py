@@ -53,7 +53,6 @@ def test_an_answer_that_never_ends_holds_nothing_up(
     unique_name: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bettong_receiver.connectors.webhook._ANSWER_WAIT_S_MAX", 0.5)
     endpoint = Endpoint.of({"url": streaming}, sink="notes")
     delivered = threading.Event()
     with (
@@ -63,6 +62,8 @@ def test_an_answer_that_never_ends_holds_nothing_up(
         ) as connector,
     ):
         connector.open(BEGINNINGS)
+        # Its beginning is awaited for longer: the connector was made before.
+        monkeypatch.setattr("bettong_receiver.connectors.webhook._ANSWER_WAIT_S_MAX", 0.5)
 
         def deliver() -> None:
             for offset in (1, 2):
@@ -70,5 +71,5 @@ def test_an_answer_that_never_ends_holds_nothing_up(
             delivered.set()
 
         threading.Thread(target=deliver, daemon=True).start()
-        eventually(delivered.is_set, seconds=20, what="both are delivered, while the server streams on")
+        eventually(delivered.is_set, what="both are delivered, while the server streams on")
         assert RedisSink(store).position("notes/webhook", 0) == sink_batch(0, [], 2).position()

@@ -28,6 +28,7 @@ from bettong.local.suite import Suite
 from bettong.services import CONSOLE, PROCESSOR
 from tests.console.browsers import chromium, watched_page
 from tests.e2e.noted import APPLICATION, MENDED_S, World, answers
+from tests.looked_at import words_of
 from tests.waiting import bound_s, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -183,7 +184,7 @@ def workers_of(pid: int) -> list[psutil.Process]:
     """The processes that fold, of a processor: children of the one that was prepared for it."""
 
     def is_prepared(each: psutil.Process | None) -> bool:
-        return each is not None and "--prepared" in each.cmdline()
+        return each is not None and "--prepared" in words_of(each)
 
     below = psutil.Process(pid).children(recursive=True)
     return [each for each in below if is_prepared(each) and is_prepared(each.parent())]

@@ -64,8 +64,8 @@ def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBrok
 
 @pytest.fixture
 def reconnected_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When readers made new connections. The broker holds fetches for 4 s, if it has nothing."""
-    monkeypatch.setattr(reading, "_FETCH_WAIT_MS_MAX", 4_000)
+    """When readers made new connections. The broker holds fetches for half a minute, if it has nothing."""
+    monkeypatch.setattr(reading, "_FETCH_WAIT_MS_MAX", 30_000)
     found: list[float] = []
 
     def client(*options: Any) -> Any:
@@ -88,7 +88,7 @@ def test_an_added_partition_does_not_wait_for_a_fetch_that_the_broker_holds(
             log.add(added, 0)
             begun_s = time.monotonic()
             assert [record.offset for record in read_all(log, 2)] == [0, 1]
-            assert time.monotonic() - begun_s < 3
+            assert time.monotonic() - begun_s < 15
             log.remove(added)
         append_all(kafka, topic, 1, [b"late"])
         assert [record.value for record in read_all(log, 1)] == [b"late"]

@@ -23,6 +23,7 @@ from bettong.edges.kafka_log.secured import python_options
 from bettong.local.background import down
 from bettong.local.record import SuiteRecord, find
 from bettong.topics import stage_topic
+from tests.looked_at import has_ended
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
@@ -142,7 +143,7 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
 
     ends = trim(record, asked)
     assert "word-count stopped" in shell.right("down")
-    assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    assert all(map(has_ended, family))
     assert not (shell.folder / ".bettong" / "suite.json").exists()
     assert asked("status").returncode == 7
 

@@ -24,7 +24,8 @@ from bettong.errors import LocalError, StoreError
 from bettong.identifiers import PartitionId
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord
 from bettong.local.redis_server import RedisServer
-from bettong.services import SENDER
+from bettong.local.services import SECOND
+from bettong.services import PROCESSOR, SENDER
 from tests.waiting import eventually
 
 STAGE = PartitionId("stage", 0)
@@ -194,6 +195,16 @@ def test_of_several_senders_each_is_behind_the_name_of_the_service(
 ) -> None:
     services = {"sender": sleepers["sender"], "sender-2": sleepers["receiver"]}
     assert {each.pid for each in processes(SENDER.name, services)} == {each.pid for each in services.values()}
+
+
+def test_of_two_processors_that_were_started_at_the_same_moment_one_is_active(
+    sleepers: dict[str, ServiceRecord],
+) -> None:
+    """After both were killed: the kernel counts starts in ticks of 10 ms."""
+    first, second = sleepers.values()
+    same = second.model_copy(update={"started_s": first.started_s})
+    (active,) = processes(PROCESSOR.name, {PROCESSOR.name: first, SECOND: same})
+    assert active.pid == first.pid
 
 
 def test_the_clock_of_a_process_jumps_while_it_runs_and_durations_stay_right(tmp_path: Path) -> None:

@@ -61,6 +61,11 @@ def test_the_version_is_that_of_the_package(bettong: Callable[..., Ran]) -> None
     ("arguments", "error"),
     [
         (("chekc",), "No such command 'chekc'. Did you mean 'check'? (see `bettong --help`)"),
+        (("state", "lst"), "No such command 'lst'. Did you mean 'list'? (see `bettong state --help`)"),
+        (
+            ("dead-letters", "send"),
+            "No such command 'send'; there are list, show, retry (see `bettong dead-letters --help`)",
+        ),
         (("check",), "Missing argument 'APP.py'. (see `bettong check --help`)"),
         (
             ("tail", "sink", "--count", "0"),
@@ -306,3 +311,46 @@ def test_messages_are_shown_as_text_or_in_hexadecimal() -> None:
     assert shown(b"\x00\x01") == "0001"
     assert shown(b"\xff") == "ff"
     assert shown(b"two\nlines") == "74776f0a6c696e6573"
+
+
+@pytest.mark.parametrize("command", ["status", "down", "tail sink"])
+def test_a_file_in_place_of_a_suites_folder_is_an_error_of_one_line(
+    command: str, bettong: Callable[..., Ran], tmp_path: Path
+) -> None:
+    file = tmp_path / "votes.csv"
+    file.touch()
+    status, output, complaint = bettong(*command.split(), "--dir", file)
+    assert (status, output) == (6, "")
+    assert complaint.startswith(
+        f"bettong: error: {file}/suite.json cannot be read: Not a directory; give the folder"
+    )
+    assert complaint.count("\n") == 1
+
+
+def test_a_group_without_a_command_names_those_that_it_has(bettong: Callable[..., Ran]) -> None:
+    status, _, complaint = bettong("state")
+    assert status == 2
+    assert complaint.startswith(
+        "bettong: error: No command is given; there are list, get, export, reset (see"
+    )
+
+
+def run_in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("command", ["--version", "--help"])
+def test_output_on_a_full_disk_is_an_error_of_one_line(command: str) -> None:
+    ran = run_in_shell(f"{sys.executable} -m bettong {command} > /dev/full")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(
+        "bettong: error: standard output, or a file, cannot be written: No space left"
+    )
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_stream_that_is_closed_is_read_as_empty_and_written_to_in_vain() -> None:
+    script = "import sys; from bettong.cli.ending import fill_closed_streams as fill; fill();"
+    for closed, use in (("1>&-", "sys.stdout.write('x')"), ("0<&-", "assert sys.stdin.buffer.read() == b''")):
+        ran = run_in_shell(f'{sys.executable} -c "{script} {use}" {closed}')
+        assert (ran.returncode, ran.stderr) == (0, "")

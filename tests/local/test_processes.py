@@ -11,6 +11,7 @@ import pytest
 
 from bettong.errors import LocalError
 from bettong.local.processes import Command, Ending, Process
+from tests.looked_at import has_ended
 from tests.waiting import eventually
 
 SLEEP = "import time; time.sleep(600)"
@@ -21,10 +22,6 @@ DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('de
 
 def command(tmp_path: Path, code: str, *, stop_s_max: float = 5.0) -> Command:
     return Command("the child", (sys.executable, "-c", code), tmp_path / "log", stop_s_max=stop_s_max)
-
-
-def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_an_end_is_noticed_with_its_exit_code_and_last_lines(tmp_path: Path) -> None:
@@ -51,7 +48,7 @@ def test_who_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
     child = Process(command(tmp_path, DEAF, stop_s_max=0.2))
     eventually(lambda: child.tail() == ["deaf"])
     assert child.stop() == Ending(-signal.SIGKILL)
-    assert gone(child.pid)
+    assert has_ended(child.pid)
 
 
 def test_what_a_dead_child_leaves_in_its_session_is_killed(tmp_path: Path) -> None:
@@ -59,7 +56,7 @@ def test_what_a_dead_child_leaves_in_its_session_is_killed(tmp_path: Path) -> No
     (grandchild,) = eventually(psutil.Process(child.pid).children)
     os.kill(child.pid, signal.SIGKILL)
     child.wait(10)
-    eventually(lambda: gone(grandchild.pid))
+    eventually(lambda: has_ended(grandchild.pid))
 
 
 def test_stopping_or_killing_twice_does_nothing(tmp_path: Path) -> None:
@@ -90,6 +87,6 @@ time.sleep(600)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        assert not gone(child)
+        assert not has_ended(child)
         parent.kill()
-        eventually(lambda: gone(child))
+        eventually(lambda: has_ended(child))

@@ -21,6 +21,7 @@ from bettong.local.log_files import LOG_BYTES_MAX, numbered
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
+from tests.looked_at import has_ended, words_of
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
@@ -132,7 +133,11 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    return all(map(has_ended, processes))
+
+
+def program(process: psutil.Process) -> str:
+    return Path(next(iter(words_of(process)), "")).name
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -284,9 +289,7 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_ot
 
 def test_all_processes_die_with_an_owner_that_is_killed_and_the_next_run_clears_up(running: Running) -> None:
     processor = psutil.Process(running.launched().services["processor"].pid)
-    eventually(
-        lambda: "java" in [each.name() for each in processor.children()], seconds=START_S, what="Spark's Java"
-    )
+    eventually(lambda: "java" in map(program, processor.children()), seconds=START_S, what="Spark's Java")
     family, folders = running.family(), running.folders()
     running.end(signal.SIGKILL)
     eventually(lambda: gone(family), seconds=20, what="all processes gone with their owner")

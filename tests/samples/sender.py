@@ -176,7 +176,7 @@ def refused_in(frame: Frame) -> list[Refused]:
 
 async def taken(feed: Feed, frame: IngestFrame) -> None:
     """Feeds a frame; returns when it was read and given to the log. Raises what it was refused for."""
-    await feed.take(frame, None)
+    await feed.take(frame, frame.ByteSize(), None)
     await feed.all_appended()
 
 

@@ -19,7 +19,7 @@ from bettong.local.server import Server
 _START_S_MAX = 60.0
 _ANSWER_S_MAX = 1.0
 # With its first call it loads what plays S3.
-_LOAD_S_MAX = 30.0
+_LOAD_S_MAX = 120.0
 
 BUCKET = "snapshots"
 REGION = "us-east-1"

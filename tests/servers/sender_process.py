@@ -25,6 +25,7 @@ FRAME_BYTES_MAX = 64 * 1024
 LEASE_MS = 1500
 
 _ANSWER_S_MAX = 60.0
+_SESSION_S_MAX = 240.0  # a session may last as long as its test
 
 
 class SenderProcess(GrpcServiceProcess):
@@ -78,7 +79,7 @@ class BareSession(Closing):
             self._requests.put(request)
         self._channel = grpc.insecure_channel(address)
         self._call = IngestServiceStub(self._channel).Ingest(
-            iter(self._requests.get, None), timeout=_ANSWER_S_MAX
+            iter(self._requests.get, None), timeout=_SESSION_S_MAX
         )
 
     def welcome(self) -> Welcome:

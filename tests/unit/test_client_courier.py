@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -33,7 +34,9 @@ from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceS
 from tests.servers.grpc_service import serving
 from tests.waiting import eventually
 
-RECONNECT_S = 0.6
+# For how long a client tries to connect that is to find its sender, and one that is to give up.
+RECONNECT_S = 60.0
+IMPATIENT_S = 0.6
 
 
 def welcome(schema: pa.Schema, credits_: int = 4) -> IngestResponse:
@@ -43,12 +46,6 @@ def welcome(schema: pa.Schema, credits_: int = 4) -> IngestResponse:
 
 SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False)])
 WELCOME = welcome(SCHEMA)
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session may take no longer to begin than a client tries to connect."""
-    monkeypatch.setattr(courier_module, "_SESSION_S_MIN", 0.0)
 
 
 # What a session does, by its requests, of which the first is the hello, and its context.
@@ -79,13 +76,13 @@ class ScriptedSender(IngestServiceServicer):
 
 
 @contextmanager
-def fed_by(sender: ScriptedSender, **hello: Any) -> Iterator[Courier]:
+def fed_by(sender: ScriptedSender, *, reconnect_s: float = RECONNECT_S, **hello: Any) -> Iterator[Courier]:
     """A courier that connects to the sender."""
     with serving(partial(add_IngestServiceServicer_to_server, sender)) as address:
         courier = Courier(
             address,
             Hello(source="orders", stream="feed", client="feeder", **hello),
-            reconnect_s=RECONNECT_S,
+            reconnect_s=reconnect_s,
             credentials=Credentials(),
         )
         try:
@@ -136,20 +133,24 @@ def cut_after(frames: int) -> Session:
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN])
 def test_a_long_session_in_which_nothing_was_sent_is_opened_again_when_it_breaks(
-    code: grpc.StatusCode,
+    code: grpc.StatusCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a proxy closes idle connections."""
-    lasts = threading.Event()
+    lasts, later_s = threading.Event(), 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later_s)
+    monkeypatch.setattr(courier_module, "time", clock)
 
     def quiet(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
         next(requests)
         yield WELCOME
-        lasts.wait(1.5 * RECONNECT_S)
+        lasts.wait(30)
         context.abort(code, "a proxy has ended it")
 
     sender = ScriptedSender(quiet, served)
     with fed_by(sender) as courier:
         courier.welcome()
+        later_s = 1.5 * RECONNECT_S
+        lasts.set()
         eventually(lambda: sender.sessions == 2, what="another session")
         courier.put(frame(1), 1, 10)
         courier.flush(10)
@@ -162,15 +163,15 @@ def test_a_sender_that_breaks_at_once_again_and_again_is_given_up_and_named() ->
         yield WELCOME
         context.abort(grpc.StatusCode.INTERNAL, "a frame that it cannot bear")
 
-    with fed_by(ScriptedSender(breaks)) as courier:
-        courier.welcome()
+    with fed_by(ScriptedSender(breaks), reconnect_s=IMPATIENT_S) as courier:
         eventually(lambda: courier._failure is not None, what="it has given up")
         with pytest.raises(ClientError, match=r"INTERNAL.*tried for 1 s"):
             courier.put(frame(1), 1, 10)
 
 
-def test_a_sender_that_gives_no_welcome_is_given_up_in_time() -> None:
+def test_a_sender_that_gives_no_welcome_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection lives, and a function of the source hangs."""
+    monkeypatch.setattr(courier_module, "_SESSION_S_MIN", IMPATIENT_S)
     ends = threading.Event()
 
     def hanging(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
@@ -179,23 +180,19 @@ def test_a_sender_that_gives_no_welcome_is_given_up_in_time() -> None:
         yield WELCOME
 
     begun_s = time.monotonic()
-    with fed_by(ScriptedSender(hanging)) as courier:
+    with fed_by(ScriptedSender(hanging), reconnect_s=IMPATIENT_S) as courier:
         with pytest.raises(ClientError, match="no Welcome; does a function of the source hang, or Kafka"):
             courier.welcome()
         ends.set()
     assert time.monotonic() - begun_s < 20
 
 
-def test_a_client_that_tries_once_gives_a_sender_time_for_its_welcome(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(courier_module, "_SESSION_S_MIN", 10.0)
-
+def test_a_client_that_tries_once_gives_a_sender_time_for_its_welcome() -> None:
     def slow(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
-        threading.Event().wait(2 * RECONNECT_S)
+        threading.Event().wait(2 * IMPATIENT_S)
         yield from served(requests, context)
 
-    with fed_by(ScriptedSender(slow)) as courier:
+    with fed_by(ScriptedSender(slow), reconnect_s=IMPATIENT_S) as courier:
         assert courier.welcome().credits == 4
 
 
@@ -205,7 +202,7 @@ def test_a_server_that_ends_sessions_before_they_begin_is_given_up() -> None:
         yield from ()
 
     with (
-        fed_by(ScriptedSender(empty)) as courier,
+        fed_by(ScriptedSender(empty), reconnect_s=IMPATIENT_S) as courier,
         pytest.raises(
             ClientError, match="ended the session before it began; is there a sender at that address"
         ),
@@ -215,7 +212,8 @@ def test_a_server_that_ends_sessions_before_they_begin_is_given_up() -> None:
 
 def test_a_client_with_all_receipts_ends_well_though_the_sender_is_gone() -> None:
     """The program would send again what is durable, under another name."""
-    with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))) as courier:
+    sender = ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))
+    with fed_by(sender, reconnect_s=IMPATIENT_S) as courier:
         courier.welcome()
         courier.put(frame(1), 1, 10)
         courier.flush(10)
@@ -237,8 +235,11 @@ def test_a_client_with_all_receipts_hears_that_the_stream_was_refused_since() ->
 
 
 @pytest.mark.parametrize("kind", ["ephemeral", "finite"])
-def test_a_stream_that_ends_while_its_sender_is_away_is_ended_when_that_is_back(kind: str) -> None:
+def test_a_stream_that_ends_while_its_sender_is_away_is_ended_when_that_is_back(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Watermarks would wait for it."""
+    monkeypatch.setattr(courier_module, "_JOIN_S_MAX", RECONNECT_S)
     is_ended = threading.Event()
 
     def ending(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
@@ -251,10 +252,13 @@ def test_a_stream_that_ends_while_its_sender_is_away_is_ended_when_that_is_back(
         courier.put(frame(1), 1, 10)
         courier.flush(10)
         courier.finish(10)
-        assert is_ended.wait(5)
+        assert is_ended.wait(30)
 
 
-def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away() -> None:
+def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(courier_module, "_JOIN_S_MAX", RECONNECT_S)
     sender = ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))
     with fed_by(sender) as courier:
         courier.welcome()
@@ -262,7 +266,7 @@ def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away() -> No
         courier.flush(10)
         begun_s = time.monotonic()
         courier.finish(10)
-        assert time.monotonic() - begun_s < 3
+        assert time.monotonic() - begun_s < RECONNECT_S / 2
 
 
 def test_joined_frames_keep_the_schema_they_were_made_by_though_the_sender_has_another_now() -> None:

@@ -21,7 +21,7 @@ from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import IngestResponse
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
 from tests.servers.closed_port import closed_port
-from tests.servers.collector import collecting
+from tests.servers.collector import Collector
 from tests.servers.grpc_service import serving
 from tests.waiting import bound_s, eventually
 
@@ -74,9 +74,10 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_a_frame_that_waited_for_a_credit_in_vain_and_is_sent_again_has_one_span(
-    traced: pytest.MonkeyPatch,
+    traced: pytest.MonkeyPatch, collector: tuple[Collector, str]
 ) -> None:
-    with collecting() as (collector, endpoint), grudging() as (service, address):
+    taken, endpoint = collector
+    with grudging() as (service, address):
         traced.setenv("BETTONG_CLIENT_TRACE_ENDPOINT", endpoint)
         with Sender(address, "orders", credit_wait_s=0.01) as sender:
             sender.send_rows([b"a"])
@@ -90,7 +91,7 @@ def test_a_frame_that_waited_for_a_credit_in_vain_and_is_sent_again_has_one_span
             assert sender.send_rows([b"b"]) == 2
             sender.flush()
             assert sender.send_rows([b"d"], sequence=9) == 9
-    assert [each.attributes["bettong.sequence"] for each in collector.spans] == [1, 2, 9]
+    assert [each.attributes["bettong.sequence"] for each in taken.spans] == [1, 2, 9]
 
 
 def test_a_client_reports_once_that_no_collector_takes_its_traces_and_opentelemetry_reports_nothing(

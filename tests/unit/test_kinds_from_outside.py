@@ -36,8 +36,7 @@ def read_back(schema: Schema, payload: bytes) -> list[Any]:
 
 
 @each_kind
-def test_damaged_bytes_are_refused_or_can_be_read_to_the_end(case: KindCase) -> None:
-    seed = random.SystemRandom().randrange(2**32)
+def test_damaged_bytes_are_refused_or_can_be_read_to_the_end(case: KindCase, seed: int) -> None:
     source = random.Random(seed)
     payload = Columns.of_messages(case.schema, case.messages(given_values(case) * 2)).payload()
     for _ in range(300):

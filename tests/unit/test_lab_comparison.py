@@ -16,7 +16,7 @@ from bettong.errors import LabError
 from bettong.lab.latency_parts import PartsSample, PartTotals
 from bettong.lab.measures import latencies, part_means, usages
 from bettong.lab.reading import LatencyRecorder, ResultReading
-from bettong.lab.results import differences, read
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, differences, read
 from bettong.lab.spec import LoadStep, RunSpec
 from bettong.lab.statistics.comparison import (
     ChangeVerdict,
@@ -283,6 +283,17 @@ def test_what_was_not_the_same_besides_is_told(tmp_path: Path) -> None:
     assert differences(one, other) == [
         "machine, processor: one before, another after",
         "settings, runs: 1 before, 2 after",
+    ]
+
+
+def test_metrics_that_only_one_result_has_are_told() -> None:
+    def measured_only(*names: str) -> BenchmarkResults:
+        rows = [MeasuredMetric(name=name, unit="ms", runs=[RunValue(value=1.0)]) for name in names]
+        return BenchmarkResults(date="", machine={}, asked={}, measurements=rows)
+
+    assert differences(measured_only("a", "b", "c"), measured_only("b", "d", "PSS of all, at most")) == [
+        "metrics, measured only before: a; c",
+        "metrics, measured only after: d; 1 of the details",
     ]
 
 

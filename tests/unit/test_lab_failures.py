@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bettong.errors import ClientError, LabError, LateError
-from bettong.lab.clients import _ROUND_BROKEN, Clients, ClientTask, _run_client
+from bettong.lab.clients import _ROUND_BROKEN, Clients, ClientTask, _run_client, clients
 from bettong.lab.reading import LatencyRecorder, SinkReading
 from bettong.lab.run import _await_results
 from bettong.lab.spec import RunSpec
@@ -61,6 +63,17 @@ def test_clients_that_all_waited_in_vain_say_so() -> None:
 def test_a_client_that_is_not_ready_is_named() -> None:
     with pytest.raises(LabError, match=r"^client process 1 of 2 failed: load: no such file$"):
         reporting(["load: no such file", ""]).begin()
+
+
+def test_ctrl_c_is_for_the_lab_and_its_clients_print_nothing(tmp_path: Path) -> None:
+    spec = RunSpec(name="x", application="a.py", load=str(tmp_path / "none.py"), messages=1)
+    with clients(spec, "127.0.0.1:1", None) as started:
+        (process, _) = started._processes[0]
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)  # as a terminal sends it to each of its processes
+        with pytest.raises(LabError, match=r"none\.py is no Python file"):
+            started.begin()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_a_client_that_was_killed_is_named_though_another_still_waits_for_it() -> None:
@@ -119,5 +132,8 @@ def test_a_sink_that_could_not_be_read_is_not_late() -> None:
 
 
 def test_a_sink_that_lacks_results_is_late() -> None:
-    with pytest.raises(LateError, match=r"^sink late: not all results came in 0 s, only 0 bytes of them"):
+    with pytest.raises(
+        LateError,
+        match=r"^sink late: not all results came within 0 s of the last message, only 0 of the 1 bytes",
+    ):
         _await_results({"late": reading("late")}, 0.0)

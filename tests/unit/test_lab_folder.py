@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from bettong.errors import LabError
 from bettong.lab import spec as run_file
-from bettong.lab.folder import RESULTS, RUN_FILE, SERIES, results, save
+from bettong.lab.folder import RESULTS, RUN_FILE, SERIES, check_writable, results, save
 from bettong.lab.measures import Measured
 from bettong.lab.results import differences, read
 from bettong.lab.run import Repeat
@@ -61,7 +64,7 @@ ODD = RunSpec.model_validate(
         "name": 'a "name" with \x7f, \\ and \u00fc',
         "application": "app.py",
         "load": "load.py",
-        "settings": {"kafka_bootstrap": "host:9092", "an odd name": "\n"},
+        "settings": {"kafka": "host:9092", "log_level": "\n"},
         "warm_up_s": 0.25,
         "steps": [{"messages_per_s": 0.5, "seconds": 60}, {"messages_per_s": 1e9, "seconds": 1e-5}],
         "objective": {"p99_ms": 5},
@@ -85,6 +88,7 @@ TABLE = RunSpec.model_validate(
                     "share": 0.25,
                     "fields": {
                         "key": {"kind": "keys", "count": 9, "skew": 1.5},
+                        "an odd name": {"kind": "counter"},
                         "at": {"kind": "time", "start": datetime(2026, 5, 1, tzinfo=UTC), "span_s": 9},
                         "kind": {"kind": "choice", "values": ["x", 1, 2.5, True], "weights": [1, 2, 3, 4]},
                     },
@@ -174,3 +178,49 @@ def test_an_objective_of_which_nothing_was_measured_is_missed() -> None:
     ]
     assert missed(Objective(p999_ms=5), {}) == ["p99.9: no latency was measured, the objective is 5 ms"]
     assert missed(Objective(), {}) == []
+
+
+def test_an_objective_is_over_a_thousand_ms_in_plain_numbers() -> None:
+    found = missed(Objective(p99_ms=1000), {"out at 10/s, p99": [1752.0]})
+    assert found == ["out at 10/s, p99 is 1,752 ms, the objective 1,000 ms"]
+
+
+def test_runs_whose_names_lead_to_one_folder_get_two(tmp_path: Path) -> None:
+    found = repeats(5.0)
+    made = [
+        save(tmp_path, spec, found, results(spec, found, FACTS, NOW))
+        for spec in (SPEC, SPEC.model_copy(update={"name": "Steady: 10/s!"}))
+    ]
+    assert [each.name for each in made] == [
+        "2026-11-26T12-00-00Z-steady-10-s",
+        "2026-11-26T12-00-00Z-steady-10-s-2",
+    ]
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_and_after_a_run(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    found = repeats(5.0)
+    said = "cannot be written: .*; choose another place by --out"
+    for folder in (taken, taken / "below"):
+        with pytest.raises(LabError, match=said):
+            check_writable(folder)
+        with pytest.raises(LabError, match=said):
+            save(folder, SPEC, found, results(SPEC, found, FACTS, NOW))
+    check_writable(tmp_path / "new" / "er")
+    assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+
+
+def test_of_results_that_do_not_fit_on_the_disk_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pq, "write_table", full)
+    found = repeats(5.0)
+    with pytest.raises(
+        LabError, match="cannot be written: No space left on device; choose another place by --out"
+    ):
+        save(tmp_path, SPEC, found, results(SPEC, found, FACTS, NOW))
+    assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from bettong.errors import SettingsError
 from bettong.lab.finding import probe
 from bettong.lab.series import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
 from bettong.lab.spec import LoadStep, Objective, RunSpec, lasting
-from bettong.lab.statistics.growing import grown
+from bettong.lab.statistics.growing import faults_of, grown
 
 LASTING_S = 1000.0
 
@@ -63,8 +63,15 @@ def test_messages_that_come_in_batches_fall_no_slower_than_they_do() -> None:
 
 
 def test_a_run_too_short_to_say_does_not_pass() -> None:
-    (found,) = grown(series(f"sender: {MEMORY}", lambda _: 100.0)[:300], LASTING_S)
-    assert "too short to say" in found.fault
+    short = (
+        series(f"sender: {MEMORY}", lambda _: 100.0)[:300] + series(f"redis: {MEMORY}", lambda _: 9.0)[:300]
+    )
+    growing = series(f"kafka: {MEMORY}", lambda part: 100.0 + 90 * part)
+    first, last = faults_of(grown(short + growing, LASTING_S))
+    assert first.startswith(f"kafka: {MEMORY} grows by")
+    assert last == (
+        f"too short to say whether these grow or fall, give it more --hours: redis: {MEMORY}, sender: {MEMORY}"
+    )
 
 
 def test_a_run_is_made_longer_by_its_last_step() -> None:

@@ -190,7 +190,7 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
             RUN + STEP + "[[steps]]\nmessages_per_s = 0.1\nseconds = 9\n",
             r"steps\[1\]: 0\.1 messages/s for 9 s are less than one message: give a higher rate, or a longer step",
         ),
-        (RUN + "messages = 1\nsped = 3\n", "sped: Extra inputs"),
+        (RUN + "messages = 1\nsped = 3\n", "sped: there is no such field; is seed meant"),
         (RUN + "messages = 1\npartitions = 0\nrepeats = 0\n", r"2 fault\(s\)"),
         (
             RUN + STEP + '[[faults]]\nkind = "kill"\ntargets = ["kafka"]\nat_s = [9]\n',
@@ -205,8 +205,21 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
             r"faults\[0\]: it may never be injected from 0 to .* s of the run: give an earlier time",
         ),
         (RUN + STEP + '[[faults]]\nkind = "cut"\nat_s = [1]\n', r"faults\[0\]"),
+        (
+            RUN + STEP + '[[faults]]\nkind = "kill"\ntargets = ["spark-executor"]\nat_s = [1]\n',
+            r"faults\[0\]: without a local cluster .* no spark-executor runs: give settings",
+        ),
         (RUN + 'messages = 1\n[[faults]]\nkind = "wipe"\nat_s = [1]\n', "faults come at times of a run"),
         ("name = ", "is not TOML"),
+        (
+            RUN + 'messages = 1\n[settings]\nsnapshot_interval = "9"\n',
+            "settings: there is no setting 'snapshot_interval'; is snapshot_interval_ms meant",
+        ),
+        (
+            RUN + 'messages = 1\n[settings]\nBETTONG_MEASURES = "off"\n',
+            "there is no setting 'BETTONG_MEASURES'; is measures meant",
+        ),
+        (RUN + 'messages = 1\n[settings]\nx = "9"\n', "there is no setting 'x'; docs/settings.md lists all"),
     ],
 )
 def test_a_run_file_that_is_wrong_is_named_with_all_its_faults(text: str, says: str, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 from bettong.chaos.log_position import LogPosition
 from bettong.cli.lab.tables import probe_line
 from bettong.cli.main import app
+from bettong.config.toml_files import text_of
+from bettong.errors import SettingsError
 from bettong.lab.finding import judge_rate
-from bettong.lab.spec import RunSpec
+from bettong.lab.spec import RunSpec, lasting, read
 from bettong.lab.statistics.progress import LagTrend, lag_trend, throughput_points
 from bettong.lab.statistics.search import Probe
 
@@ -142,3 +144,31 @@ def test_the_command_prints_each_rate_and_leaves_them_as_json(
         [1000.0, 2000.0] if capacity else []
     )
     assert {each["why"] for each in found["probes"]} <= {"", "too slow"}
+
+
+def test_a_search_that_cannot_try_a_higher_rate_still_says_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def probe(_spec: RunSpec, rate: float, _seconds: float, *, say: Callable[[str], None]) -> Probe:
+        if rate > 2000:
+            raise SettingsError("x: a table makes no more messages")
+        return Probe(rate, "", 0.0)
+
+    monkeypatch.setattr("bettong.lab.finding.probe", probe)
+    (tmp_path / "run.toml").write_text(RUN)
+    words = ["lab", "find", str(tmp_path / "run.toml"), "--from"]
+    found = CliRunner().invoke(app, [*words, "1000"])
+    assert found.exit_code == 0
+    assert "sustained: at least 2,000 messages/s; x: a table makes no more messages" in found.output
+    row = json.loads(CliRunner().invoke(app, [*words, "1000", "--json"]).stdout)
+    assert (row["sustained"], row["limit"]) == (2000.0, "x: a table makes no more messages")
+    refused = CliRunner().invoke(app, [*words, "3000"])
+    assert isinstance(refused.exception, SettingsError)
+    assert CliRunner().invoke(app, [*words, "1e12"]).exit_code == 2
+
+
+def test_the_longest_soak_leaves_a_run_file_that_can_be_run(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(RUN.replace("[objective]", "").replace("p99_ms = 50", ""))
+    soak = lasting(read(tmp_path / "run.toml"), 1000 * 3600)
+    (tmp_path / "soak.toml").write_text(text_of(soak))
+    assert read(tmp_path / "soak.toml") == soak

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bettong.lab.measures import Measured, cpu_shares, usages
-from bettong.lab.series import PSS
+from bettong.lab.series import CORES, PSS
 from bettong.lab.target.gc_pauses import GcPause
 from bettong.lab.target.sampling import KindSample, Usage
 
@@ -78,3 +78,11 @@ def test_what_counts_for_a_million_messages_is_there_where_there_were_messages()
         "CPU of kafka, a million messages",
         "network, a million messages",
     }
+
+
+def test_a_sample_right_after_another_may_count_without_a_point_of_its_own() -> None:
+    usage = used({"kafka": (1.0, 0.0)}, {"kafka": (1.0, 0.2)})
+    usage.add_sample({"kafka": KindSample(1.0, 0.01)}, 1.02, 0.02, with_cores=False)
+    cores = [(each.at_s, each.value) for each in usage.points if each.metric == f"kafka: {CORES}"]
+    assert cores == [(1.0, 0.2)]
+    assert round(usage.cpu_s()["kafka"], 6) == 0.21

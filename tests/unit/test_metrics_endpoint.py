@@ -24,7 +24,7 @@ from bettong.queue_metrics import CLIENTS, SUBSCRIBERS
 from docs.render import QUERIES
 from tests.servers.scraped import Scraped
 
-NOBODY = f"redis://:secret-word@{LOOPBACK}:{free_ports(1)[0]}"
+NOBODY = f"redis://:secret-word@{LOOPBACK}:1"  # a port that no test may have
 LOG = structlog.get_logger()
 SENDER: MetricValues = {
     "service": "sender",

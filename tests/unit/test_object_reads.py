@@ -24,7 +24,7 @@ from tests.waiting import eventually
 
 CHECK = PartitionId("check", 0)
 STATE = bytes(range(100))
-PART_S_MAX = 1.0
+PART_S_MAX = 2.0
 # Whoever waits for longer than this gets the rest, so that a read that nobody gives up fails its test.
 SILENCE_S_MAX = 20.0
 
@@ -85,10 +85,10 @@ class HalfAnswer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSnapshots]:
-    """With parts of ten bytes."""
+    """With parts of ten bytes, of which none is given up before the silence ends."""
     fsspec.register_implementation("slow", SlowFiles, clobber=True)
     monkeypatch.setattr("bettong.edges.object_store.objects._PART_BYTES", 10)
-    monkeypatch.setattr("bettong.edges.object_store.objects._PART_S_MAX", PART_S_MAX)
+    monkeypatch.setattr("bettong.edges.object_store.objects._PART_S_MAX", 2 * SILENCE_S_MAX)
     monkeypatch.setattr("bettong.edges.object_store.store._ATTEMPTS_S", 0.0)
     monkeypatch.setattr(SlowFiles, "released", threading.Event())
     monkeypatch.setattr(SlowFiles, "asked", [])
@@ -119,6 +119,12 @@ def silent_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSnapshots]:
     fresh_clients()
 
 
+@pytest.fixture
+def impatient(slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong.edges.object_store.objects._PART_S_MAX", PART_S_MAX)
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("silent_at", [0, 57])
 def test_a_read_that_brings_nothing_is_given_up(
     slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch, silent_at: int
@@ -130,6 +136,7 @@ def test_a_read_that_brings_nothing_is_given_up(
         slow.load(CHECK, whole(1))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_slow_read_goes_on_while_something_arrives(
     slow: ObjectSnapshots, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from bettong_processor.daemon.prepared import ADDRESS, Prepared, handed_over, take_over
+from tests.looked_at import has_ended, words_of
 from tests.waiting import eventually
 
 WAIT_S_MAX = 60.0
@@ -52,7 +53,7 @@ def prepared_process() -> psutil.Process:
     """The kernel shows a process's arguments only some time after `Popen` has returned (proc(5))."""
 
     def found() -> list[psutil.Process]:
-        return [each for each in psutil.Process().children() if "--prepared" in each.cmdline()]
+        return [each for each in psutil.Process().children() if "--prepared" in words_of(each)]
 
     (process,) = eventually(found, what="a prepared process")
     return process
@@ -102,8 +103,7 @@ def test_a_prepared_process_ends_with_the_processor() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == -9
     pid = int(done.stdout)
-    if psutil.pid_exists(pid):
-        assert psutil.wait_procs([psutil.Process(pid)], WAIT_S_MAX)[1] == []
+    eventually(lambda: has_ended(pid), seconds=WAIT_S_MAX, what="it has ended")
 
 
 def test_leaving_ends_a_process_that_nobody_took() -> None:

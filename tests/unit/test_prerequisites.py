@@ -5,7 +5,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from bettong import class_archives
@@ -25,6 +24,7 @@ from bettong.local.prerequisites import (
     steps,
 )
 from bettong.local.setting_up import commands, perform
+from tests.looked_at import has_ended
 from tests.waiting import eventually
 
 JAVA = InstalledJava(Path("/opt/java/bin/java"), Path("/opt/java"), "17.0.15")
@@ -222,7 +222,7 @@ def test_a_step_that_is_interrupted_leaves_no_process(
 
     with pytest.raises(KeyboardInterrupt):
         perform(step, READY, say=interrupted)
-    eventually(lambda: not psutil.pid_exists(int(pid.read_text())))
+    eventually(lambda: has_ended(int(pid.read_text())))
 
 
 def test_a_silent_step_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

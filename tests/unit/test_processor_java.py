@@ -46,6 +46,18 @@ def dead_java() -> Iterator[int]:
         closing.join()
 
 
+@pytest.fixture
+def py4j_is_heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever has started a Java in this process before has silenced it."""
+    monkeypatch.setattr(logging.getLogger(), "filters", [])
+    theirs = logging.getLogger("py4j")
+    before = theirs.level
+    theirs.setLevel(logging.NOTSET)
+    yield
+    theirs.setLevel(before)
+
+
+@pytest.mark.usefixtures("py4j_is_heard")
 def test_py4j_does_not_tell_that_java_does_not_answer(
     dead_java: int, caplog: pytest.LogCaptureFixture
 ) -> None:

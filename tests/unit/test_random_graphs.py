@@ -27,6 +27,7 @@ from tests.simulation.messages import Item
 from tests.simulation.random_graphs import Case, cases
 
 
+@pytest.mark.timeout(900)
 @settings(max_examples=420, derandomize=True)
 @given(case=cases())
 def test_any_graph_gives_what_the_interpreter_says(case: Case) -> None:

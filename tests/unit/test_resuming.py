@@ -178,17 +178,17 @@ def checked(ready: Programs, store: DirectorySnapshots, folder: Path) -> tuple[i
 
 
 @pytest.mark.parametrize(
-    ("deed", "reason"),
+    ("deed", "trial_s_max", "reason"),
     [
-        ("os.kill(os.getpid(), 11)", "killed the worker: signal 11 (SIGSEGV)"),
-        ("os._exit(0)", "killed the worker: exit code 0"),
-        ("threading.Event().wait(50)", "a trial was not at its end after 0 s"),
+        ("os.kill(os.getpid(), 11)", 60.0, "killed the worker: signal 11 (SIGSEGV)"),
+        ("os._exit(0)", 60.0, "killed the worker: exit code 0"),
+        ("threading.Event().wait(50)", 0.5, "a trial was not at its end after 0 s"),
     ],
 )
 def test_a_state_that_kills_who_restores_it_does_not_kill_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, trial_s_max: float, reason: str
 ) -> None:
-    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.5)
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", trial_s_max)
     store = DirectorySnapshots(tmp_path / "states")
     ready = nested(tmp_path / "old", "count: int = 0")
     saved(ready, store, partition=0, value=note(ready))

@@ -61,12 +61,19 @@ PLANTED = {
 }
 
 
-def test_applications_that_are_right_pass() -> None:
-    check(clicks.counting_app, [*many(), CRASH, ("clicks", Click("")), clock(5)])
-    check(clicks.pages_app, many())
-    check(clicks.hours_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)])
-    check(clicks.compiled_app, many())
-    check(clicks.visits_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)])
+@pytest.mark.parametrize(
+    ("app", "case"),
+    [
+        (clicks.counting_app, [*many(), CRASH, ("clicks", Click("")), clock(5)]),
+        (clicks.pages_app, many()),
+        (clicks.hours_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)]),
+        (clicks.compiled_app, many()),
+        (clicks.visits_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)]),
+    ],
+    ids=["counting", "pages", "hours", "compiled", "visits"],
+)
+def test_an_application_that_is_right_passes(app: Application, case: list[Any]) -> None:
+    check(app, case)
 
 
 def test_how_often_windows_forgot_a_key_is_no_difference() -> None:

@@ -192,10 +192,12 @@ def test_a_timer_that_takes_too_long_is_one_too(how: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("how", [*FORMS, "behind"])
 def test_many_timers_of_one_record_are_not_taken_for_one_message(how: str, tmp_path: Path) -> None:
-    """The limit is for each timer: together they take many times as long."""
+    """The limit is for each timer, a tenth of which takes it on a machine that does nothing else: all together take
+    twice the limit.
+    """
     of = behind("python") if how == "behind" else ready(how)
-    keys = [10 * number + SLOW for number in range(30)]
-    assert lived(of, [asked(1, keys), tick(60)], tmp_path, 150) == 1
+    keys = [10 * number + SLOW for number in range(40)]
+    assert lived(of, [asked(1, keys), tick(60)], tmp_path, 500) == 1
     assert rang(tmp_path) == keys
     assert dead(tmp_path) == []
 

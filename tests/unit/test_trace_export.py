@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from bettong.errors import SettingsError
 from bettong.loaded_modules import hidden
 from bettong.traces import SpanKind, TraceContext, TraceSpan
 from tests.servers.closed_port import closed_port
-from tests.servers.collector import Collector, collecting
+from tests.servers.collector import Collector
 from tests.waiting import bound_s, eventually
 
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
@@ -40,12 +39,6 @@ def span(index: int = 0, *, parent: bytes = b"", failed: str = "") -> TraceSpan:
     context = TraceContext(bytes(range(16)), index.to_bytes(8))
     about: dict[str, str | int] = {"bettong.origin": "orders/feed", "bettong.sequence": index}
     return TraceSpan("accept orders", SpanKind.SERVER, context, parent, T_NS, T_NS + 5, about, failed)
-
-
-@pytest.fixture
-def collector() -> Iterator[tuple[Collector, str]]:
-    with collecting() as found:
-        yield found
 
 
 class Lines:

@@ -125,15 +125,19 @@ class Feed:
         await self._take(read, len(data), lease)
 
     async def take(
-        self, frame: IngestFrame, lease: Lease | None, oversized: Mapping[int, str] = MappingProxyType({})
+        self,
+        frame: IngestFrame,
+        size: int,
+        lease: Lease | None,
+        oversized: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        """Passes a frame to the splitter; waits while the lease is in doubt or a buffer is full.
+        """Passes a frame of about `size` bytes to the splitter; waits while the lease is in doubt or a buffer is full.
 
         Raises Refusal when the feed takes no more. When this frame is refused, `all_appended` and `receipt` raise it,
         and no frame behind it is read. Without a lease the caller must ensure by other means that nobody else feeds the
         stream. `oversized`: see `Session.take`.
         """
-        await self._take(lambda: frame, frame.ByteSize(), lease, oversized)
+        await self._take(lambda: frame, size, lease, oversized)
 
     async def _take(
         self,

@@ -23,6 +23,7 @@ from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.errors import LogError
 from bettong.identifiers import SequenceNumber
 from bettong.ingest.refusal import Refusal
+from bettong.ingest.requests import ROW_BYTES_MAX
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.batcher import BatchBoundaries, Batcher, ExternalBatch, bytes_that_fit
 from bettong_sender.beginning import begin, key_of
@@ -43,8 +44,6 @@ _RETRY_S_MAX = 30.0
 SMALL_ROUND_RECORDS = 1_000
 SMALL_ROUND_BYTES = 1024 * 1024
 _REST_S_MAX = 0.05
-# Overhead of a row in protobuf: a tag, and a length of at most 5 bytes.
-_ROW_BYTES = 6
 
 _Result = TypeVar("_Result")
 _Polled = dict[int, tuple[ExternalRecords | None, int]]
@@ -97,7 +96,8 @@ class _Stream:
         frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns)
         frame.rows.messages.extend(batch.values)
         # The sender that stored the boundaries has fenced all others: no lease is needed.
-        await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
+        size = sum(map(len, batch.values))
+        await self.feed.take(frame, size, lease=None, oversized=self._oversized(batch))
 
     async def all_appended(self) -> None:
         """Returns when all records that were sent are appended to the log. Raises Refusal."""
@@ -105,7 +105,7 @@ class _Stream:
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
         """Why records fit no frame, by row; smaller batches would not help. Empty when all fit."""
-        most = self._frame_bytes_max - _ROW_BYTES
+        most = self._frame_bytes_max - ROW_BYTES_MAX
         if max(map(len, batch.values)) <= most:
             return {}
         return {

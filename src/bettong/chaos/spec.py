@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from bettong.client.message_files import Format
 from bettong.config import toml_files
+from bettong.config.reading import FileSettings
 from bettong.local.options import SENDERS_MAX
 from bettong.services import SERVICES
 
@@ -90,7 +91,7 @@ class Workload(_Table):
     senders: Annotated[int, Field(ge=1, le=SENDERS_MAX)] = 1  # the inputs take turns among them
     order: Order = Order.TURNS
     rounds_per_s: Annotated[float, Field(gt=0, le=50)] = 5.0
-    settings: dict[str, str] = {}
+    settings: FileSettings = {}
     spark: dict[str, str] = {}  # additional configuration of Spark, through spark-defaults.conf
 
     @model_validator(mode="after")

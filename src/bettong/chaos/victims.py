@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 
 import psutil
 
@@ -85,7 +86,7 @@ def _leader(services: Mapping[str, ServiceRecord]) -> psutil.Process | None:
         for name in (PROCESSOR.name, SECOND)
         if (record := services.get(name)) is not None and (driver := _running(record)) is not None
     ]
-    return min(living)[1] if living else None
+    return min(living, key=itemgetter(0))[1] if living else None
 
 
 def _running(record: ServiceRecord | None) -> psutil.Process | None:

@@ -9,8 +9,8 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import DIRECTORY, HERE
-from bettong.cli.ending import complain
-from bettong.cli.exit_codes import NOT_RUNNING, TERMINATED
+from bettong.cli.ending import complain, terminable_command
+from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.run import (
     CONSOLE_ADDRESS,
     NO_CONSOLE,
@@ -50,7 +50,6 @@ def up(
 
     from bettong.inspection.live.application import loaded_plan
     from bettong.local.background import up as start
-    from bettong.local.interrupts import Terminated, terminable
     from bettong.local.readiness import await_running, exit_code, lines
     from bettong.local.record import find
 
@@ -70,11 +69,8 @@ def up(
     )
     loaded_plan(application)  # reports its mistakes before anything starts
     console = Console(highlight=False)
-    try:
-        with terminable(), console.status("starting Kafka, Redis, sender, processor and receiver ..."):
-            record = start(options, directory)
-    except Terminated:
-        raise typer.Exit(TERMINATED) from None
+    with terminable_command(), console.status("starting Kafka, Redis, sender, processor and receiver ..."):
+        record = start(options, directory)
     describe(record, console, directory)
     with console.status("waiting until all services work ..."):
         waiting = await_running(lambda: find(directory))

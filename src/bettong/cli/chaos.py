@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bettong.cli.exit_codes import BROKEN, TERMINATED
+from bettong.cli.ending import terminable_command
+from bettong.cli.exit_codes import BROKEN
 from bettong.cli.run import PARTITIONS, PYTHON
 
 if TYPE_CHECKING:
@@ -139,18 +140,14 @@ def _run(prepared: PreparedRun, console: Console, path: Path, logs: Path | None,
     from bettong.chaos.run import run
     from bettong.cli.chaos_tables import show
     from bettong.errors import BettongError
-    from bettong.local.interrupts import Terminated, terminable
 
-    try:
-        with terminable(), console.status("starting ...") as status:
+    with terminable_command(), console.status("starting ...") as status:
 
-            def say(line: str) -> None:
-                status.update(line.strip()[: max(20, console.width - 4)])
-                console.print(line, markup=False, soft_wrap=True, style="dim")
+        def say(line: str) -> None:
+            status.update(line.strip()[: max(20, console.width - 4)])
+            console.print(line, markup=False, soft_wrap=True, style="dim")
 
-            report = run(prepared, say, logs=logs)
-    except Terminated:
-        raise typer.Exit(TERMINATED) from None
+        report = run(prepared, say, logs=logs)
     text = report.model_dump_json(indent=2)
     if json:
         typer.echo(text)

@@ -29,7 +29,8 @@ MEANINGS = {
     " progress; k8s: not everything is ready",
     PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; fix it, then start again',
     LogTruncatedError.exit_code: "records, or a reference table, that a state needs are gone; an operator has to act",
-    BROKEN: "chaos: an invariant is broken, the report names it; lab: an objective is missed, or a metric became worse",
+    BROKEN: "chaos: an invariant is broken, the report names it; lab: an objective is missed, no rate is sustained,"
+    " something may grow, or a metric became worse",
     ClusterError.exit_code: "k8s: the cluster cannot be reached, refuses the request, or lacks what it names",
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",

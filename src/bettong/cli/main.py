@@ -13,7 +13,7 @@ from bettong.cli.check import check
 from bettong.cli.console import console
 from bettong.cli.dead_letters.commands import dead_letters
 from bettong.cli.doctor import doctor
-from bettong.cli.ending import end_well
+from bettong.cli.ending import end_well, fill_closed_streams
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
 from bettong.cli.infer import infer
@@ -81,6 +81,7 @@ app.command(rich_help_panel="One service, as containers run it")(health)
 
 def main() -> None:
     """Runs the command line and ends the process with one of the exit codes in `exit_codes`."""
+    fill_closed_streams()
     try:
         sys.exit(end_well(app, sys.argv[1:], name="bettong"))
     except KeyboardInterrupt:  # before or after the command itself

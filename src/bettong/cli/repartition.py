@@ -8,6 +8,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
+from bettong.cli.ending import terminable_command
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ def repartition(
     from rich.console import Console
 
     from bettong.inspection.live.application import loaded_plan
-    from bettong.local.interrupts import terminable
     from bettong.local.rest import at_rest
 
     if (partitions is None) == (not back):
@@ -57,7 +57,7 @@ def repartition(
     planned = loaded_plan(application)
     console = Console(highlight=False)
     with (
-        terminable(),
+        terminable_command(),
         at_rest(application, planned.application, directory, kafka=kafka, redis=redis) as where,
     ):
         found = _changed(planned, where, console, partitions, give_up or [], dry_run=dry_run)

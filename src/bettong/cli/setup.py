@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.doctor import table
+from bettong.cli.ending import terminable_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,6 @@ def setup(
     from rich.markup import escape
 
     from bettong.errors import LocalError
-    from bettong.local.interrupts import terminable
     from bettong.local.machine_facts import inspect_machine
     from bettong.local.prerequisites import Grade, blocked, examine, steps
 
@@ -51,7 +51,7 @@ def setup(
         download, disk = sum(step.download_mb for step in todo), sum(step.disk_mb for step in todo)
         console.print(f"about {download:,} MB to download, {disk:,} MB on disk")
     if not dry_run:
-        with terminable():
+        with terminable_command():
             for step in todo:
                 begin = time.monotonic()
                 with console.status(escape(step.title)) as shown:

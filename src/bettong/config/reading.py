@@ -3,15 +3,15 @@
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, ValidationError
 
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
 from bettong.config.console import ConsoleSettings
 from bettong.config.service import PREFIX, ServiceSettings
-from bettong.config.setting_faults import fault_text, misspelt
+from bettong.config.setting_faults import fault_text, misspelt, no_such_setting
 from bettong.errors import SettingsError
 from bettong.services import SERVICES, ServiceEntry
 
@@ -67,3 +67,14 @@ def _names() -> set[str]:
     kinds: list[type[ServiceSettings]] = [*map(settings_class, SERVICES.values()), ConsoleSettings]
     names = {name.upper() for kind in kinds for name in kind.model_fields}
     return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}
+
+
+def _check_names(settings: dict[str, str]) -> dict[str, str]:
+    names = {name.lower() for name in _names()}
+    if unknown := sorted(settings.keys() - names):
+        raise ValueError("; ".join(no_such_setting(each, names) for each in unknown))
+    return settings
+
+
+# In a file, for all services: names in lower case, without the prefix. No other name is accepted.
+FileSettings = Annotated[dict[str, str], AfterValidator(_check_names)]

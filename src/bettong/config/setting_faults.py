@@ -24,6 +24,16 @@ def misspelt(variables: Iterable[str], prefix: str, names: Collection[str]) -> l
     return faults
 
 
+def no_such_setting(name: str, names: Collection[str]) -> str:
+    """A file names a setting that there is not; it is told which one may be meant."""
+    plain = name.lower().removeprefix("bettong_")
+    near = difflib.get_close_matches(plain, names, n=1, cutoff=0.7)
+    meant = (
+        f"is {near[0]} meant?" if near else "docs/settings.md lists all, here in lower case without BETTONG_"
+    )
+    return f"there is no setting {name!r}; {meant}"
+
+
 def listening_fault(setting: str, address: str, error: OSError | RuntimeError) -> str:
     """A server cannot listen at host:port, the value of a setting."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error

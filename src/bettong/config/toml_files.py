@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from bettong.errors import SettingsError
 
@@ -39,7 +41,7 @@ def checked(
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        faults = "; ".join(f"{_location(fault['loc'], tags)}: {fault['msg']}" for fault in error.errors())
+        faults = "; ".join(_located_fault(fault, model, tags) for fault in error.errors())
         raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
 
 
@@ -85,12 +87,60 @@ def _inline(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+def _located_fault(fault: ErrorDetails, model: type[BaseModel], tags: Collection[str]) -> str:
+    where = _location(fault["loc"], tags)
+    text = _fault_text(fault, model, where)
+    return f"{where}: {text}" if where else text
+
+
+def _fault_text(fault: ErrorDetails, model: type[BaseModel], where: str) -> str:
+    given = fault["input"]
+    match fault["type"]:
+        case "missing":
+            return "missing"
+        case "extra_forbidden":
+            return _no_such_field(str(fault["loc"][-1]), _fields_at(model, fault["loc"][:-1]))
+        case "union_tag_invalid":
+            return f"kind {fault['ctx']['tag']!r}: expected one of {fault['ctx']['expected_tags']}"
+        case "union_tag_not_found":
+            return "its kind is missing"
+        case "list_type" if isinstance(given, dict):
+            return f"expected a list of tables: write [[{where}]]"
+        case "value_error":
+            return fault["msg"].removeprefix("Value error, ")
+    return fault["msg"] + (f" (got {given!r})" if isinstance(given, str | int | float) else "")
+
+
+def _no_such_field(name: str, fields: Collection[str]) -> str:
+    if near := difflib.get_close_matches(name, fields, n=1, cutoff=0.7):
+        return f"there is no such field; is {near[0]} meant?"
+    return f"there is no such field, expected one of {', '.join(fields)}"
+
+
+def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    """The names of all fields of the tables that may be at a location."""
+    tables = {model}
+    for (
+        part
+    ) in location:  # parts that are no field are an index, a key, or a tag: they lead to no other table
+        fields = [table.model_fields[part] for table in tables if part in table.model_fields]
+        tables = {each for field in fields for each in _tables_in(field.annotation)} or tables
+    return list(dict.fromkeys(name for table in tables for name in table.model_fields))
+
+
+def _tables_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _tables_in(each)
+
+
 def _location(location: tuple[str | int, ...], tags: Collection[str]) -> str:
-    """A location as `nemeses[0].targets[1]`."""
+    """A location as `nemeses[0].targets[1]`; "" is the whole file."""
     text = ""
     for before, part in zip((None, *location), location, strict=False):
         if isinstance(part, int):
             text += f"[{part}]"
         elif part not in tags or not (isinstance(before, int) or part.startswith("<")):
             text += f".{part}" if text else part
-    return text or "spec"
+    return text

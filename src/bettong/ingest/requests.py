@@ -22,6 +22,9 @@ NAME_CHARACTERS_MAX = 128
 # Signed 64-bit Unix nanoseconds, as most programs keep them, end in the year 2262. A negative one looks larger.
 SENT_NS_MAX = 2**63 - 1
 
+# What protobuf writes beside a row, at most: a tag, and a length of five bytes.
+ROW_BYTES_MAX = 6
+
 # A stream cannot go on after the highest possible number, and its name is lost: tables and leases keep the number.
 # Such numbers are mistakes: -1 without its sign, the greatest of 63 bits. Gaps have no bound, for numbers are
 # positions in inputs: an offset of Kafka stays far below this, nanoseconds since 1970 until the year 2116.

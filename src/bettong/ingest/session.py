@@ -29,7 +29,7 @@ from bettong.ingest.care import Care
 from bettong.ingest.dividing import Division, divide
 from bettong.ingest.numbering import DISTANCE_MAX, Numbering
 from bettong.ingest.refusal import Refusal, exhausted, invalid, unavailable
-from bettong.ingest.requests import check_count, check_sent, check_sequence, check_stream
+from bettong.ingest.requests import ROW_BYTES_MAX, check_count, check_sent, check_sequence, check_stream
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -280,9 +280,15 @@ class Session:
             )
         check_sequence(SequenceNumber(frame.sequence), self.origin)
         check_sent(frame, self.origin)
-        of_columns = frame.WhichOneof("body") == "columns"
-        size = len(frame.columns) if of_columns else frame.rows.ByteSize() - without
-        if size > self._route.frame_bytes_max:
+        most = self._route.frame_bytes_max
+        if frame.WhichOneof("body") == "columns":
+            size = len(frame.columns)
+        else:
+            rows = frame.rows.messages
+            size = sum(map(len, rows)) + ROW_BYTES_MAX * len(rows) - without
+            if size > most:  # protobuf writes the frame to know, which takes ten times as long
+                size = frame.rows.ByteSize() - without
+        if size > most:
             raise self._too_large(SequenceNumber(frame.sequence), f"has {size} bytes")
 
     def _apply_on_error(

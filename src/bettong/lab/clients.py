@@ -7,6 +7,7 @@ for each other at the end of each round.
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -156,7 +157,12 @@ def _start(
     process = context.Process(
         target=_run_client, args=(task, barrier, theirs), name=f"lab-client-{task.index}", daemon=True
     )
-    process.start()
+    # Inherited: Ctrl-C, which reaches all of a terminal's processes, is for the lab alone, which ends its clients.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
     return process, ours
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryFile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bettong.config import toml_files
+from bettong.errors import LabError
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read
 from bettong.lab.run import Repeat
 from bettong.lab.spec import RunSpec
@@ -27,13 +31,44 @@ _REPEATS = re.compile(r"^repeats = \d+$", re.MULTILINE)
 _CLUSTER_FIELDS = {"context", "values", "chart", "application"}
 
 
+def check_writable(folder: Path) -> None:
+    """Raises LabError if runs cannot be saved there: to be called before hours of measurements. Creates nothing."""
+    existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    try:
+        with TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        raise unwritable(folder, error) from None
+
+
+def unwritable(path: Path, error: OSError) -> LabError:
+    """The error of a folder or a page that cannot be written."""
+    return LabError(f"{path} cannot be written: {error.strerror or error}; choose another place by --out")
+
+
 def save(folder: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: BenchmarkResults) -> Path:
     """Creates `<folder>/<time>-<name>` and writes the run's files into it; returns its path.
 
-    `measured`: what `results` returned for these repeats.
+    `measured`: what `results` returned for these repeats. Raises LabError if they cannot be written; then nothing is
+    left of them, because part of a file would be in the way of `bettong lab history`.
     """
     time = datetime.fromisoformat(measured.date).astimezone(UTC)
-    made = folder / f"{time:%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}"
+    made = _unused(folder / f"{time:%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}")
+    try:
+        _write(made, spec, repeats, measured)
+    except OSError as error:
+        rmtree(made, ignore_errors=True)
+        raise unwritable(folder, error) from None
+    return made
+
+
+def _unused(wanted: Path) -> Path:
+    """The path, with a number behind it if there is such a folder: names of runs may differ in signs only."""
+    numbered = (wanted.with_name(f"{wanted.name}-{number}") for number in count(2))
+    return next(each for each in chain([wanted], numbered) if not each.exists())
+
+
+def _write(made: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: BenchmarkResults) -> None:
     made.mkdir(parents=True)
     ran = spec.model_copy(update={"repeats": len(repeats)})
     (made / RUN_FILE).write_text(toml_files.text_of(ran))
@@ -49,7 +84,6 @@ def save(folder: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: Bench
         {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
     )
     pq.write_table(table, made / SERIES)
-    return made
 
 
 def results(
@@ -67,6 +101,7 @@ def results(
         date=now.isoformat(timespec="seconds"),
         machine={**machine, **repeats[0].facts},
         asked=_asked(spec),
+        objective=spec.objective,
         measurements=_merged(measured),
     )
 

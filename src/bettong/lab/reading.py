@@ -71,7 +71,7 @@ class ResultReading(BlockThread):
         self.failure: BettongError | None = None
         self.latency = latency
         self.pauses = PartitionPauses()
-        self._size = size
+        self.size = size
         self._lengths = array("L")
         if size == 0:
             self.done.set()
@@ -88,7 +88,7 @@ class ResultReading(BlockThread):
             self.pauses.record_result(each, self.last_s)
         self._lengths.extend(map(len, messages))
         self.content += b"".join(messages)
-        if len(self.content) >= self._size:
+        if len(self.content) >= self.size:
             self.done.set()
 
     def _fail(self, error: BettongError) -> None:

@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bettong.errors import LabError
-from bettong.lab.statistics.comparison import MetricRuns
+from bettong.lab.spec import Objective
+from bettong.lab.statistics.comparison import MetricRuns, is_detail
 
 _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3
@@ -40,11 +41,12 @@ class MeasuredMetric(_Table):
 
 
 class BenchmarkResults(_Table):
-    """Results of one measurement. `machine`: facts of where it ran. `asked`: its settings."""
+    """Results of one measurement. `machine`: facts of where it ran. `asked`: its settings, without the objective."""
 
     date: str
     machine: dict[str, str]
     asked: dict[str, str | int]
+    objective: Objective = Objective()
     measurements: Annotated[list[MeasuredMetric], Field(min_length=1, max_length=10_000)]
 
     @property
@@ -69,8 +71,8 @@ class BenchmarkResults(_Table):
 
 
 def read(path: Path) -> BenchmarkResults:
-    """Reads a results file, or the newest in a folder of files or runs. Raises LabError that names file and fault."""
-    file = _newest(path) if path.is_dir() else path
+    """Reads `results_file(path)`. Raises LabError that names file and fault."""
+    file = results_file(path)
     try:
         if file.stat().st_size > _BYTES_MAX:
             raise LabError(
@@ -87,6 +89,16 @@ def read(path: Path) -> BenchmarkResults:
         raise LabError(
             f"{file} holds no results: {faults}; expected what `bettong lab run` or `make bench` writes"
         ) from None
+
+
+def results_file(path: Path) -> Path:
+    """The path itself; of a folder of files or runs, its newest results file. Raises LabError if it has none."""
+    if not path.is_dir():
+        return path
+    files = sorted(path.glob("*.json")) or sorted(path.glob("*/results.json"))
+    if not files:
+        raise LabError(f"{path} holds no results (*.json): run `bettong lab run` or `make bench` first")
+    return files[-1]
 
 
 def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
@@ -120,11 +132,22 @@ def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResu
 
 
 def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
-    """How machine and settings differ: a change may come from these."""
+    """How machine and settings differ, because a change may come from these; and metrics that only one has."""
     return [
+        *_only("before", before, after),
+        *_only("after", after, before),
         *_differing("machine", before.machine, after.machine),
         *_differing("settings", before.asked, after.asked),
     ]
+
+
+def _only(when: str, one: BenchmarkResults, other: BenchmarkResults) -> Iterator[str]:
+    names = {each.name for each in other.measurements}
+    missing = [each.name for each in one.measurements if each.name not in names]
+    details = sum(map(is_detail, missing))
+    said = [each for each in missing if not is_detail(each)] + [f"{details} of the details"] * bool(details)
+    if said:
+        yield f"metrics, measured only {when}: {'; '.join(said)}"
 
 
 def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, str | int]) -> Iterator[str]:
@@ -132,15 +155,3 @@ def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, s
         old, new = before.get(name, "unknown"), after.get(name, "unknown")
         if old != new and name != COMMITTED and not name.endswith(BEFORE):
             yield f"{kind}, {name}: {old} before, {new} after"
-
-
-def shown(value: float) -> str:
-    """A value for display: three significant digits, or the whole number from 1,000 on."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def _newest(folder: Path) -> Path:
-    files = sorted(folder.glob("*.json")) or sorted(folder.glob("*/results.json"))
-    if not files:
-        raise LabError(f"{folder} holds no results (*.json): run `bettong lab run` or `make bench` first")
-    return files[-1]

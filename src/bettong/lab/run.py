@@ -102,7 +102,7 @@ def once(
             running.clients.finish(spec.lasting_s)
             if (left_s := begin_s + spec.lasting_s - time.time()) > 0:
                 running.target.wait(left_s)  # for steps without messages
-            say("waiting for the last results")
+            say(f"waiting for the last results, at most {settle_s_max:g} s")
             _await_results(running.readings, settle_s_max)
         running.target.wait(_QUIET_S)
         _check_readings(running.readings)
@@ -196,7 +196,8 @@ def _await_results(readings: Mapping[str, ResultReading], settle_s_max: float) -
     for sink, each in readings.items():
         if not each.done.is_set():
             raise LateError(
-                f"sink {sink}: not all results came in {settle_s_max:g} s, only {len(each.content):,} bytes of them"
+                f"sink {sink}: not all results came within {settle_s_max:g} s of the last message, only"
+                f" {len(each.content):,} of the {each.size:,} bytes that the load expects"
             )
 
 

@@ -11,21 +11,23 @@ seconds = 30
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from bettong.chaos.spec import Kill, Pause, Starve, Wipe, check_times
+from bettong.chaos.spec import Kill, OtherProcess, Pause, Starve, Wipe, check_times
 from bettong.chaos.timetable import PlannedFault, planned
 from bettong.config import toml_files
 from bettong.config.processor import Schedule
+from bettong.config.reading import FileSettings
 from bettong.errors import SettingsError
 from bettong.lab.load_table import MESSAGES_MAX, TAGS, LoadTable, load_kind
 
 Rate = Annotated[float, Field(gt=0, le=1e9)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
+# A thousand hours, the longest soak.
+Seconds = Annotated[float, Field(gt=0, le=3_600_000)]
 Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
 Load = Annotated[
     Annotated[str, Tag("<path>")] | Annotated[LoadTable, Tag("<table>")], Discriminator(load_kind)
@@ -93,7 +95,7 @@ class RunSpec(_Table):
     schedule: Schedule = Schedule.RESIDENT
     partitions: Annotated[int, Field(ge=1, le=4096)] = 16
     compiled: bool = True
-    settings: dict[str, str] = {}
+    settings: FileSettings = {}
     processes: Annotated[int, Field(ge=1, le=16)] = 1
     frame_messages: Annotated[int, Field(ge=1, le=100_000)] = 500
     warm_up_s: Annotated[float, Field(ge=0, le=3600)] = 5.0
@@ -150,6 +152,7 @@ class RunSpec(_Table):
             )
         _check_steps(self.steps, self.warm_up_s)
         _check_faults(self.faults, self.lasting_s)
+        _check_executors(self.faults, self.settings)
         _check_size(self.load, self.all_messages)
         return self
 
@@ -191,6 +194,19 @@ def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
             raise ValueError(
                 f"faults[{index}]: it may never be injected from {each.from_s:g} to {until_s:g} s of the run: give an"
                 " earlier time, or a longer step"
+            )
+
+
+def _check_executors(faults: Sequence[Fault], settings: Mapping[str, str]) -> None:
+    """Raises ValueError if a fault is for an executor, and none would run."""
+    for index, each in enumerate(faults):
+        targets = each.targets if isinstance(each, Kill | Pause) else []
+        if OtherProcess.EXECUTOR in targets and not settings.get("spark_master", "").startswith(
+            "local-cluster"
+        ):
+            raise ValueError(
+                f"faults[{index}]: without a local cluster the driver executes, and no {OtherProcess.EXECUTOR} runs:"
+                ' give settings = { spark_master = "local-cluster[2,1,1024]" }, two executors of a core and 1024 MB'
             )
 
 

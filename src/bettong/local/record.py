@@ -133,6 +133,10 @@ def find(directory: Path) -> SuiteRecord | None:
         record = SuiteRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise LocalError(
+            f"{path} cannot be read: {error.strerror}; give the folder of a suite, as `bettong up` made it"
+        ) from None
     except ValidationError as error:
         raise LocalError(f"{path} is damaged ({error.error_count()} faults): remove it") from None
     return record if record.owner.runs() else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bettong.cli.exit_codes import TERMINATED
+from bettong.cli.ending import terminable_command
 from bettong.cli.k8s.flags import ContextFlag, NamespaceFlag, WaitFlag
 from bettong.cli.k8s.waiting import await_all, connected
 from bettong.services import RECEIVER, SENDER
@@ -53,7 +53,6 @@ def try_out(
     from bettong.cluster.helm import chart_of
     from bettong.cluster.trial import ClusterTrial, install, namespace_of, open_namespace, remove
     from bettong.inspection.live.application import loaded_plan
-    from bettong.local.interrupts import Terminated, terminable
 
     console = Console(highlight=False)
     # Report its mistakes here, and not in pods' logs.
@@ -69,15 +68,13 @@ def try_out(
     with connected(context, wanted.namespace) as cluster:
         own = open_namespace(cluster)
         try:
-            with terminable():
+            with terminable_command():
                 install(wanted)
                 _await(console, cluster, timeout)
                 _describe(console, wanted, own=own, kept=keep)
                 if keep:
                     return
                 _watch(console, cluster)
-        except Terminated:
-            raise typer.Exit(TERMINATED) from None
         finally:
             if not keep:
                 console.print("removing it ...")

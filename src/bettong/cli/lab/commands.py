@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from bettong.cli.ending import terminable_command
 from bettong.cli.exit_codes import BROKEN
 from bettong.cli.lab.showing import exit_with_faults, print_folder, print_json, showing_progress
 
@@ -92,10 +93,11 @@ def run(
     terminal = Console(highlight=False, stderr=json)
     specs = read_all(files)
     count = repeats or specs[0].repeats
-    if against is None:
-        run_each(terminal, specs, count, out, json=json)
-    else:
-        run_against(terminal, specs, files, against, prepare, count, out, json=json)
+    with terminable_command():
+        if against is None:
+            run_each(terminal, specs, count, out, json=json)
+        else:
+            run_against(terminal, specs, files, against, prepare, count, out, json=json)
 
 
 @lab.command()
@@ -118,26 +120,26 @@ def soak(
 
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import growth_table
-    from bettong.lab.folder import results, save
+    from bettong.lab.folder import check_writable, results, save
     from bettong.lab.machine.facts import run_facts
     from bettong.lab.run import once
     from bettong.lab.spec import lasting
     from bettong.lab.spec import read as read_spec
-    from bettong.lab.statistics.growing import grown
+    from bettong.lab.statistics.growing import faults_of, grown
 
     terminal = Console(highlight=False, stderr=json)
-    spec, machine = lasting(read_spec(file), hours * 3600), run_facts()
-    with showing_progress(f"{spec.name}, {hours:g} hours") as say:
+    spec = lasting(read_spec(file), hours * 3600)
+    check_writable(out)
+    machine = run_facts()
+    with terminable_command(), showing_progress(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
-    made = save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC)))
     if json:
         print_json(found)
     else:
         print_fitting(terminal, growth_table(found))
-    print_folder(terminal, made)
-    faults = [each.fault for each in found if each.fault]
-    exit_with_faults(terminal, "BROKEN", faults)
+    print_folder(terminal, save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC))))
+    exit_with_faults(terminal, "BROKEN", faults_of(found))
 
 
 @lab.command()
@@ -146,7 +148,7 @@ def find(
         Path, typer.Argument(metavar="RUN.toml", help="The run file, with the objective to meet.")
     ],
     *,
-    first: Annotated[float, typer.Option("--from", min=1, help="The first rate to try.")] = 10_000.0,
+    first: Annotated[float, typer.Option("--from", min=1, max=1e9, help="The first rate to try.")] = 10_000.0,
     seconds: Annotated[float, typer.Option(min=1, max=3600, help="For how long each rate is held.")] = 20.0,
     precision: Annotated[
         float, typer.Option(min=1, max=100, help="Precision of the rate found, in percent.")
@@ -162,6 +164,7 @@ def find(
     from rich.console import Console
 
     from bettong.cli.lab.tables import probe_line
+    from bettong.errors import SettingsError
     from bettong.lab.finding import probe
     from bettong.lab.spec import read as read_spec
     from bettong.lab.statistics.search import Probe, next_rate, sustained
@@ -169,18 +172,31 @@ def find(
     terminal = Console(highlight=False, stderr=json)
     spec = read_spec(file)
     probes: list[Probe] = []
-    while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
-            probes.append(probe(spec, rate, seconds, say=say))
-        terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
+    limit = ""
+    while not limit and (rate := next_rate(probes, first, precision / 100)) is not None:
+        try:
+            with terminable_command(), showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
+                probes.append(probe(spec, rate, seconds, say=say))
+        except SettingsError as error:  # of a rate that is too high for the load, after others were tried
+            if not probes:
+                raise
+            limit = str(error)
+        else:
+            terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
     found = sustained(probes)
     if json:
         tried = [dataclasses.asdict(each) for each in probes]
-        typer.echo(json_lines.dumps({"run": spec.name, "sustained": found, "probes": tried}, indent=2))
+        row = {"run": spec.name, "sustained": found, "limit": limit, "probes": tried}
+        typer.echo(json_lines.dumps(row, indent=2))
     if found is None:
         terminal.print("none of these rates is sustained")
         raise typer.Exit(BROKEN)
-    terminal.print(f"sustained: {found:,.0f} messages/s, within {precision:g} %")
+    text = (
+        f"at least {found:,.0f} messages/s; {limit}"
+        if limit
+        else f"{found:,.0f} messages/s, within {precision:g} %"
+    )
+    terminal.print(f"sustained: {text}", markup=False, soft_wrap=True)
 
 
 @lab.command()
@@ -195,11 +211,17 @@ def report(
     ] = None,
 ) -> None:
     """Write a page about runs: summary, latency percentiles, faults, resource usage over time, the machine."""
+    from bettong.lab.folder import unwritable
     from bettong.lab.page.page import page
+    from bettong.lab.results import results_file
 
     alone = len(runs) == 1 and runs[0].is_dir()
-    made = out or (runs[0] if alone else runs[0].parent) / "report.html"
-    made.write_text(page(runs))
+    made = out or (results_file(runs[0]) if alone else runs[0]).with_name("report.html")
+    text = page(runs)
+    try:
+        made.write_text(text)
+    except OSError as error:
+        raise unwritable(made, error) from None
     typer.echo(made)
 
 

@@ -22,20 +22,21 @@ from bettong.cli.lab.showing import (
     showing_progress,
 )
 from bettong.cli.lab.tables import repeats_note, results_table
-from bettong.lab.folder import results, save
+from bettong.lab.folder import check_writable, results, save
 from bettong.lab.machine.facts import run_facts
 from bettong.lab.results import differences, read
 from bettong.lab.run import Repeat, once
 from bettong.lab.spec import RunSpec
 from bettong.lab.statistics.comparison import Comparison, check_installed, compare
 from bettong.lab.statistics.objective import missed
+from bettong.lab.tails import tail_notes
 from bettong.lab.versions.checkouts import other, this_tree
 from bettong.lab.versions.turns import in_turns
-from bettong.local.interrupts import terminable
 
 
 def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Path, *, json: bool) -> None:
     """Runs each spec `repeats` times, in turns, and prints its results; exits with the code of missed objectives."""
+    check_writable(out)
     machine = run_facts()
     repeated: list[list[Repeat]] = [[] for _ in specs]
     for number in range(repeats):
@@ -45,12 +46,12 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
     faults, rows = [], []
     for spec, found in zip(specs, repeated, strict=True):
         measured = results(spec, found, machine, datetime.now(UTC))
-        made = save(out, spec, found, measured)
         rows.append(measured.model_dump(mode="json"))
         if not json:
             print_fitting(terminal, results_table(measured))
-        print_folder(terminal, made)
-        if note := repeats_note([each.name for each in measured.measurements], repeats):
+        print_folder(terminal, save(out, spec, found, measured))
+        names = [each.name for each in measured.measurements]
+        for note in filter(None, (*tail_notes(measured), repeats_note(names, repeats))):
             terminal.print(note, markup=False, soft_wrap=True)
         faults += missed(spec.objective, measured.latencies_ms)
     if json:
@@ -71,8 +72,9 @@ def run_against(
 ) -> None:
     """Runs the files in both versions, prints each file's comparison, and exits as `bettong lab compare` does."""
     check_installed()
+    check_writable(out)
     here = this_tree()
-    with terminable(), ExitStack() as opened:
+    with ExitStack() as opened:
         scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
         with showing_progress(against) as say:
             say("preparing its tree")

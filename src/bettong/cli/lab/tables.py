@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from bettong.lab.history import MetricHistory
-from bettong.lab.results import BenchmarkResults, shown
+from bettong.lab.numbers import shown
+from bettong.lab.results import BenchmarkResults
 from bettong.lab.statistics.comparison import ChangeVerdict, Comparison, families, runs_needed
 from bettong.lab.statistics.growing import SeriesGrowth
 from bettong.lab.statistics.search import Probe
@@ -67,7 +68,7 @@ def growth_table(found: Sequence[SeriesGrowth]) -> Table:
         cells = ("", "too short to say")
         if each.growth is not None:
             grew = each.growth
-            cells = (f"{grew.median:.4g}", f"{grew.share:+.0%} ({grew.low:+.0%} to {grew.high:+.0%})")
+            cells = (shown(grew.median), f"{grew.share:+.0%} ({grew.low:+.0%} to {grew.high:+.0%})")
         style = "bold red" if each.fault else ""
         table.add_row(escape(each.metric), *cells, f"{each.bound:.0%}", style=style)
     return table

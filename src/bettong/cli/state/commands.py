@@ -11,6 +11,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
+from bettong.cli.ending import terminable_command
 from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.keys import key_in, stage_named
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
@@ -156,12 +157,11 @@ def reset(
     from bettong.inspection.live.application import loaded_plan
     from bettong.inspection.live.states import States
     from bettong.inspection.states import reset_text
-    from bettong.local.interrupts import terminable
     from bettong.local.rest import at_rest
 
     plan = loaded_plan(application)
     with (
-        terminable(),
+        terminable_command(),
         at_rest(application, plan.application, directory, kafka=kafka, redis=redis) as where,
         States(plan, where) as states,
     ):

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
@@ -24,6 +25,8 @@ _ANSWER_WAIT_MS_MAX = 10_000
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
 # Read-ahead of all partitions together.
 _QUEUE_KIB_MAX = 16 * 1024
+# Its stubs say that each of its methods may give None; those of a record that came do not.
+_RECORD: Any = Message
 AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes have such names
 
 
@@ -94,17 +97,21 @@ class TopicReader(Closing, ExternalReader):
         with self._mapping_errors("reading"):
             answer = polled(self._consumer, timeout_ms, records_max)
         found: dict[int, ExternalRecords] = {}
-        for each in answer:
-            partition, offset = each.partition(), each.offset()
-            if (event := each.error()) is not None:
-                self._handle_event(partition, offset, event)
-                continue
-            if (records := found.get(partition)) is None:
-                records = found[partition] = ExternalRecords()
-            records.offsets.append(offset)
-            records.timestamps_ms.append(max(each.timestamp()[1], 0))
-            records.values.append(each.value())
-            self._positions[partition] = offset + 1
+        # Records of a partition come together, and are read a field at a time: a call for each costs half as much.
+        for partition, together in groupby(answer, _RECORD.partition):
+            run = [*together]
+            events = [each for each in run if each.error()] if any(map(_RECORD.error, run)) else []
+            if events:
+                run = [each for each in run if not each.error()]
+            if run:
+                if (records := found.get(partition)) is None:
+                    records = found[partition] = ExternalRecords()
+                records.offsets += map(_RECORD.offset, run)
+                records.timestamps_ms += [max(stamp, 0) for _, stamp in map(_RECORD.timestamp, run)]
+                records.values += map(_RECORD.value, run)
+                self._positions[partition] = max(self._positions[partition], records.offsets[-1] + 1)
+            for each in events:
+                self._handle_event(partition, each.offset(), each.error())
         return found
 
     def _handle_event(self, partition: int, offset: int, event: KafkaError) -> None:

@@ -1,7 +1,11 @@
-"""Line plots as SVG for light and dark pages: text and axes take the colour of the page's text."""
+"""Line plots as SVG for light and dark pages: text and axes take the colour of the page's text.
+
+A legend is HTML above the plot: it is as readable on a narrow page, and all plots are of one width.
+"""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -30,23 +34,42 @@ _SETTINGS: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PlotMark:
-    """An event on the time axis, and how long it lasted; 0: a moment."""
+    """A fault on the time axis, and how long it lasted; 0: a moment."""
 
     name: str
     at_s: float
     lasting_s: float
 
 
-def svg(
+def plot(
     lines: Lines,
     x_label: str,
     y_label: str,
     *,
-    scale: Callable[[Axes], None] | None = None,
+    scale: Callable[[Axes], None],
     marks: Sequence[PlotMark] = (),
     points: bool = False,
 ) -> str:
-    """A plot. `points`: draws single points instead of lines. Raises LabError without matplotlib."""
+    """A plot with its legend. `points`: draws single points instead of lines. Raises LabError without matplotlib."""
+    colors = {name: _COLORS[number % len(_COLORS)] for number, name in enumerate(lines)}
+    names = colors | ({"faults": _MARK} if marks else {})
+    legend = "".join(
+        f"<li><i style='background:{color}'></i>{html.escape(name)}" for name, color in names.items()
+    )
+    drawn = _svg(lines, colors, x_label, y_label, scale=scale, marks=marks, points=points)
+    return f"<ul class=legend>{legend}</ul><div class=plot>{drawn}</div>"
+
+
+def _svg(
+    lines: Lines,
+    colors: Mapping[str, str],
+    x_label: str,
+    y_label: str,
+    *,
+    scale: Callable[[Axes], None],
+    marks: Sequence[PlotMark],
+    points: bool,
+) -> str:
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -54,24 +77,22 @@ def svg(
     except ImportError:
         raise LabError("a page needs the package matplotlib: pip install 'bettong[lab]'") from None
     with rc_context(_SETTINGS):
-        plot = Plot(figsize=(9, 3.4), layout="constrained")
-        FigureCanvasSVG(plot)
-        axes = plot.subplots()
+        drawing = Plot(figsize=(9, 3))
+        drawing.subplots_adjust(left=0.09, right=0.96, top=0.97, bottom=0.17)
+        FigureCanvasSVG(drawing)
+        axes = drawing.subplots()
         style = {"linestyle": "none", "marker": "."} if points else {"linewidth": 1.4}
-        for number, (name, (along, values)) in enumerate(lines.items()):
-            axes.plot(along, values, label=name, color=_COLORS[number % len(_COLORS)], **style)
-        for name in dict.fromkeys(each.name for each in marks):
-            own = [each for each in marks if each.name == name]
-            for each, label in zip(own, [name, *[None] * len(own)], strict=False):
-                end_s = each.at_s + each.lasting_s
-                axes.axvspan(each.at_s, end_s, color=_MARK, alpha=0.35, linewidth=1.4, label=label)
-        if scale is not None:
-            scale(axes)
+        for name, (along, values) in lines.items():
+            axes.plot(along, values, color=colors[name], **style)
+        for each in marks:
+            end_s = each.at_s + each.lasting_s
+            axes.axvspan(each.at_s, end_s, color=_MARK, alpha=0.35, linewidth=1.4)
+        scale(axes)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.grid(visible=True, alpha=0.2)
-        axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        axes.spines[["top", "right"]].set_visible(False)
         text = StringIO()
-        plot.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+        drawing.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     _, start, rest = text.getvalue().partition("<svg")
     return (start + rest).replace(_TEXT, "currentColor")

@@ -35,14 +35,14 @@ class SeriesGrowth:
 
     @property
     def fault(self) -> str:
-        """Why the series fails its bound; "" if it does not."""
+        """Why the series fails its bound; "" if it does not, or the run was too short to say."""
         moves = "falls" if self.bound < 0 else "grows"
         if self.growth is None:
-            return f"{self.metric}: the run is too short to say whether it {moves}"
+            return ""
         if self.growth.low >= self.bound if self.bound < 0 else self.growth.high <= self.bound:
             return ""
         return (
-            f"{self.metric} {moves} by {self.growth.share:+.0%} of {self.growth.median:.4g}"
+            f"{self.metric} {moves} by {self.growth.share:+.0%} of {self.growth.median:,.4g}"
             f" ({self.growth.low:+.0%} to {self.growth.high:+.0%}); at most {self.bound:+.0%} is allowed"
         )
 
@@ -67,3 +67,14 @@ def grown(
         )
         found.append(SeriesGrowth(metric, trend, bounds[what]))
     return found
+
+
+def faults_of(found: Sequence[SeriesGrowth]) -> list[str]:
+    """A line for each series that fails its bound, and one for all of which the run was too short to say."""
+    short = [each.metric for each in found if each.growth is None]
+    faults = [each.fault for each in found if each.fault]
+    if short:
+        faults.append(
+            f"too short to say whether these grow or fall, give it more --hours: {', '.join(short)}"
+        )
+    return faults

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from bettong.lab.numbers import shown
 from bettong.lab.spec import Objective
 
 _PERCENTILES = {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}
@@ -18,12 +19,12 @@ def missed(objective: Objective, latencies_ms: Mapping[str, Sequence[float]]) ->
     bounds = {_PERCENTILES[name]: bound for name, bound in objective.model_dump(exclude_none=True).items()}
     measured = {name.rpartition(", ")[2] for name in latencies_ms}
     found = [
-        f"{percentile}: no latency was measured, the objective is {bound:g} ms"
+        f"{percentile}: no latency was measured, the objective is {bound:,.10g} ms"
         for percentile, bound in bounds.items()
         if percentile not in measured
     ]
     for name, values in latencies_ms.items():
         bound = bounds.get(name.rpartition(", ")[2])
         if bound is not None and median(values) > bound:
-            found.append(f"{name} is {median(values):.3g} ms, the objective {bound:g} ms")
+            found.append(f"{name} is {shown(median(values))} ms, the objective {bound:,.10g} ms")
     return found

@@ -19,6 +19,8 @@ from bettong.threads import BlockThread
 _SAMPLE_S = 1.0
 # For PSS, the kernel walks through all pages of a process: 40 ms of CPU for a suite of 1.2 GB.
 _PSS_S = 10.0
+# The last sample may follow the one before at once: CPU time counts in whole ticks, so its rate would be chance.
+_RATE_S_MIN = 0.5
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
 
@@ -63,14 +65,17 @@ class Usage:
     spent: list[SpentCpu] = field(default_factory=list)
     points: list[SeriesPoint] = field(default_factory=list)
 
-    def add_sample(self, kinds: Mapping[str, KindSample], at_s: float, passed_s: float) -> None:
-        """Adds a sample, `passed_s` after the previous one; 0 for the first."""
+    def add_sample(
+        self, kinds: Mapping[str, KindSample], at_s: float, passed_s: float, *, with_cores: bool = True
+    ) -> None:
+        """Adds a sample, `passed_s` after the previous one; 0 for the first. `with_cores`: as a point, too."""
         self.memory_of_all_mb = max(self.memory_of_all_mb, sum(each.memory_mb for each in kinds.values()))
         for kind, each in kinds.items():
             self.memory_mb[kind] = max(self.memory_mb[kind], each.memory_mb)
             self.points.append(SeriesPoint(at_s, f"{kind}: {MEMORY}", each.memory_mb))
             if passed_s:
                 self.spent.append(SpentCpu(kind, at_s - passed_s, at_s, each.cpu_s))
+            if passed_s and with_cores:
                 self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", each.cpu_s / passed_s))
         self._add_pss({kind: each.pss_mb for kind, each in kinds.items()}, at_s)
 
@@ -135,7 +140,8 @@ class UsageSampling(Sampling):
         at_s = time.time() - self._begin_s
         sent_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE
         before_mb, self.usage.network_mb = self.usage.network_mb, sent_mb
-        if passed_s:
+        with_rates = passed_s >= _RATE_S_MIN
+        if with_rates:
             rate_mb = (sent_mb - before_mb) / passed_s
             self.usage.points.append(SeriesPoint(at_s, f"{MACHINE}: {NETWORK}", rate_mb))
         with_pss = self._stopping.is_set() or at_s >= self._pss_due_s
@@ -145,7 +151,8 @@ class UsageSampling(Sampling):
             kind: self._sampled(each, passed_s, with_pss=with_pss)
             for kind, each in all_processes(services).items()
         }
-        self.usage.add_sample({kind: each for kind, each in kinds.items() if each.memory_mb}, at_s, passed_s)
+        found = {kind: each for kind, each in kinds.items() if each.memory_mb}
+        self.usage.add_sample(found, at_s, passed_s, with_cores=with_rates)
 
     def _sampled(self, processes: Iterable[psutil.Process], passed_s: float, *, with_pss: bool) -> KindSample:
         cpu_s, memory_mb = 0.0, 0.0
