@@ -14,6 +14,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.garbage_search import pytest_collection
 from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
+from tests.servers.collector import Collector, collecting
 from tests.servers.postgres import PostgresServer
 from tests.servers.prometheus import is_installed
 from tests.servers.s3 import S3Server
@@ -132,6 +133,16 @@ def s3_server(s3_process: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server
     """A running S3 server with a bucket, shared by all tests; the environment says where and who we are."""
     s3_process.be_found(monkeypatch)
     return s3_process
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Collector, str]]:
+    """A collector that serves, and its endpoint; whoever reports to it waits for its last spans, however busy the
+    machine is.
+    """
+    monkeypatch.setattr("bettong.edges.trace_export._CLOSE_S_MAX", 60.0)
+    with collecting() as found:
+        yield found
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from bettong.worker.kernel import Kernel, KernelCache, compile_kernel
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.kept_kernels import kept_kernels
 from tests.samples.worker import meters
-from tests.servers.collector import Collector, collecting
 from tests.waiting import eventually
 
 
@@ -45,16 +44,6 @@ def tally(request: pytest.FixtureRequest, tally_programs: dict[str, StageProgram
 def places() -> StageProgram:
     """The second stage of `meters`."""
     return program(meters().stages[1], compiled=False)
-
-
-@pytest.fixture
-def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Collector, str]]:
-    """A collector that serves, and its endpoint; whoever reports to it waits for its last spans, however busy the
-    machine is.
-    """
-    monkeypatch.setattr("bettong.edges.trace_export._CLOSE_S_MAX", 60.0)
-    with collecting() as found:
-        yield found
 
 
 @pytest.fixture

@@ -43,7 +43,14 @@ def test_one_of_several_is_chosen_by_its_variable(tmp_path: Path) -> None:
     path = write(tmp_path, ONE + 'other = bettong.Application("two")\n')
     assert load(f"{path}:other").name == "two"
     assert refused(path).endswith(f"found app, other; write {path}:NAME to choose")
-    assert "found app, other" in refused(f"{path}:missing")
+    assert refused(f"{path}:missing").endswith(f"{path} has none of that name, but app, other")
+
+
+def test_what_a_file_prints_is_no_output_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load(write(tmp_path, "print('hello')\n" + ONE))
+    assert capsys.readouterr() == ("", "hello\n")
 
 
 def test_a_file_is_run_once(tmp_path: Path) -> None:
@@ -102,9 +109,10 @@ def test_a_file_without_an_application_is_refused(tmp_path: Path) -> None:
         ("def f():\n    return 1 / 0\n\nf()\n", 2, "ZeroDivisionError: division by zero"),
         ("import json\njson.loads('x')\n", 2, "JSONDecodeError: "),
         ("import nothing_of_that_name\n", 1, "ModuleNotFoundError: "),
+        ("import sys\n\nsys.exit(0)\n", 3, "it ended by sys.exit(0); expected a file that describes"),
         (ONE + 'app.source("in", schema=Item)\n', 10, "the name 'in' is taken by a source of 'one'"),
     ],
-    ids=["syntax", "name", "inside a function", "inside a library", "import", "description"],
+    ids=["syntax", "name", "inside a function", "inside a library", "import", "exit", "description"],
 )
 def test_what_fails_while_the_file_runs_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int, reason: str

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import json
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
@@ -154,10 +155,18 @@ def _run(specification: ModuleSpec, reference: str) -> ModuleType:
     assert specification.loader is not None  # noqa: S101 - both kinds of specification have one
     sys.modules[specification.name] = module
     try:
-        specification.loader.exec_module(module)
+        # What the file prints is no part of a command's output, which another program may read.
+        with redirect_stdout(sys.stderr):
+            specification.loader.exec_module(module)
     except ApplicationError as error:
         del sys.modules[specification.name]
         raise ApplicationError(f"{text}{_line(error, path)}: {error}") from error
+    except SystemExit as error:
+        del sys.modules[specification.name]
+        raise ApplicationError(
+            f"{text}{_line(error, path)}: it ended by sys.exit({error.code!r}); expected a file that describes an"
+            " application: leave the exit out, or put it below `if __name__ == '__main__':`"
+        ) from error
     except Exception as error:
         del sys.modules[specification.name]
         raise ApplicationError(f"{text}{_line(error, path)}: {type(error).__name__}: {error}") from error
@@ -169,8 +178,10 @@ def _choose_application(module: ModuleType, reference: str) -> Application:
     found = {key: value for key, value in vars(module).items() if isinstance(value, Application)}
     if name and name in found:
         return found[name]
-    if name or len(found) != 1:
-        names = ", ".join(sorted(found)) or "none"
+    names = ", ".join(sorted(found)) or "none"
+    if name:
+        raise ApplicationError(f"application {reference!r}: {path_text} has none of that name, but {names}")
+    if len(found) != 1:
         raise ApplicationError(
             f"application {reference!r}: expected one Application in the file, found {names};"
             f" write {path_text}:NAME to choose"
