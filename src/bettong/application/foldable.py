@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
+from bettong.application.callables import check_options
 from bettong.application.execution_mode import RowIndexes
 from bettong.application.nodes.stateful import Handler, StatefulOptions
 
@@ -96,14 +97,10 @@ class Foldable(Generic[Message_co]):
         States hold plain data (text, dates, lists, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
         application's modules; others need `state_codec=bettong.Pickle`. An object held twice is read back as two.
         """
+        check_options(f"stateful of {self!r}", options, StatefulOptions)
         given = function if isinstance(function, Mapping) else {self: function}
-        return self._folded(given, state, **options)
+        return self._folded(given, state=state, **options)
 
-    def _folded(
-        self,
-        handlers: Mapping[Any, Handler],
-        state: Callable[[], Any],
-        **options: Unpack[StatefulOptions[Any]],
-    ) -> Stream[Any]:
-        """Adds the node of these functions, by stream. Raises ApplicationError."""
+    def _folded(self, handlers: Mapping[Any, Handler], **options: Any) -> Stream[Any]:
+        """Adds the node of these functions, by stream. `options`: of `stateful`. Raises ApplicationError."""
         raise NotImplementedError

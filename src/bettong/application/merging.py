@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from bettong.application.callables import check_arguments
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
@@ -37,7 +36,6 @@ def check_keyed(owner: str, stream: Part, state: object = dict) -> None:
         raise ApplicationError(f"{owner}: {stream.name!r} has no key; call key_by first")
     if not callable(state):
         raise ApplicationError(f"{owner}: state={state!r} cannot be called; give a class")
-    check_arguments(f"{owner}: state={getattr(state, '__name__', state)}", state, (), "no argument")
 
 
 def check_parts(parts: Sequence[Part]) -> None:

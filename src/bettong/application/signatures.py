@@ -288,15 +288,11 @@ def annotation_text(stated: object) -> str:
     return stated.__name__ if isinstance(stated, type) and not get_args(stated) else str(stated)
 
 
-def check_version(owner: str, version: object, migrate: object = None) -> None:
+def check_version(owner: str, version: object, migrate: Any = None) -> None:
     """Raises ApplicationError for a version that is not a number, or a `migrate` that does not take (old, version)."""
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 2**31:
         raise ApplicationError(f"{owner}: version={version!r}: expected a number from 1 on")
     if migrate is None:
         return
-    if not callable(migrate):
-        raise ApplicationError(
-            f"{owner}: migrate={migrate!r}: expected a function of an old state and its version"
-        )
     check_plain(f"{owner}: migrate", migrate)
     check_arguments(f"{owner}: migrate={migrate!r}", migrate, (None, 1), "an old state and its version")

@@ -29,7 +29,7 @@ from bettong.application.nodes.keyed import keyed
 from bettong.application.nodes.merged import Merged, merged
 from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.sink import Sink, sink
-from bettong.application.nodes.stateful import Handler, StatefulOptions, stateful
+from bettong.application.nodes.stateful import Handler, stateful
 from bettong.application.nodes.stateless import filtered, flat_mapped, mapped
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.windows.aggregation import Aggregation
@@ -187,30 +187,13 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
 
         Messages derived from one message are in the order of the streams here.
         """
-        given: tuple[object, ...] = others
-        for other in given:
-            if not isinstance(other, Stream) or other.app is not self.app:
-                raise ApplicationError(f"merge of {self.name!r}: {other!r} is no stream of this application")
-        parts = [self.node, *(other.node for other in others)]
+        parts = [self.node, *(self._node_of(other, "merge") for other in others)]
         return Stream(self.app, self.app.add(merged(parts, self.app.nodes)))
 
-    def _folded(
-        self,
-        handlers: Mapping[Any, Handler],
-        state: Callable[[], Any],
-        **options: Unpack[StatefulOptions[Any]],
-    ) -> Stream[Any]:
+    def _folded(self, handlers: Mapping[Any, Handler], **options: Any) -> Stream[Any]:
         """See Foldable."""
-        owner = f"stateful of {self.name!r}"
-        check_options(owner, options, StatefulOptions)
-        by_node: dict[StreamNode, Handler] = {}
-        for key, handler in handlers.items():
-            if not isinstance(key, Stream) or key.app is not self.app:
-                raise ApplicationError(
-                    f"{owner}: {{{key!r}: ...}}: expected {{stream: function}}, with streams of this application"
-                )
-            by_node[key.node] = handler
-        return Stream(self.app, self.app.add(stateful(self.node, by_node, state=state, **options)))
+        by_node = {self._node_of(stream, "stateful"): handler for stream, handler in handlers.items()}
+        return Stream(self.app, self.app.add(stateful(self.node, by_node, **options)))
 
     def window(
         self,
@@ -288,11 +271,14 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         self, right: Stream[Any], make: Callable[[StreamNode, StreamNode], Joined]
     ) -> JoinedStream[Any, Any, Any]:
         """See Joinable."""
-        given: object = right
-        if not isinstance(given, Stream) or given.app is not self.app:
-            raise ApplicationError(f"join of {self.name!r}: {given!r} is no stream of this application")
-        node = make(self.node, given.node)
+        node = make(self.node, self._node_of(right, "join"))
         return JoinedStream(self.app, self.app.add(node), node)
+
+    def _node_of(self, given: object, method: str) -> StreamNode:
+        """The node of what is given as a stream. Raises ApplicationError."""
+        if not isinstance(given, Stream) or given.app is not self.app:
+            raise ApplicationError(f"{method} of {self.name!r}: {given!r} is no stream of this application")
+        return given.node
 
     def sink(
         self,

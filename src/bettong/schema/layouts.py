@@ -33,13 +33,13 @@ class packed:  # noqa: N801 - reads as a function in an application
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
         layout: object = self.layout
-        if not isinstance(layout, str) or not layout.isascii() or layout[:1] not in _ORDERS:
+        if not isinstance(layout, str) or layout[:1] not in _ORDERS:
             raise ApplicationError(
                 f"decoder of {source!r}: layout {self.layout!r}: start it with '>' (big-endian) or '<'"
             )
         if not isinstance(self.prefix, bytes):
             raise ApplicationError(f"decoder of {source!r}: prefix={self.prefix!r}: expected bytes, b'...'")
-        if not isinstance(self.fields, tuple):
+        if not isinstance(self.fields, tuple | list):
             raise ApplicationError(
                 f"decoder of {source!r}: fields={self.fields!r}: expected a tuple of names, ('price', 'size')"
             )
@@ -111,7 +111,7 @@ class packed:  # noqa: N801 - reads as a function in an application
     def _codes(self, source: str) -> list[str]:
         try:
             struct.calcsize(self.layout)
-        except struct.error as error:
+        except (struct.error, UnicodeEncodeError) as error:
             raise ApplicationError(f"decoder of {source!r}: layout {self.layout!r}: {error}") from None
         codes, count = [], ""
         for character in self.layout[1:].replace(" ", ""):

@@ -67,9 +67,8 @@ class KafkaTopic(Transport, Destination):
 
     def check_sink(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
         """See Destination."""
-        for topic in (self.topic, self.positions):
-            if topic is not None:
-                _check_topic(f"sink {sink!r}", topic, characters_max=_TOPIC_CHARACTERS_MAX)
+        for topic in [self.topic] if self.positions is None else [self.topic, self.positions]:
+            _check_topic(f"sink {sink!r}", topic, characters_max=_TOPIC_CHARACTERS_MAX)
         if self.start != "earliest" or self.on_lost != "stop":
             raise ApplicationError(
                 f"sink {sink!r}: start= and on_lost= of a topic are for sources, which read it; leave them out"

@@ -51,7 +51,7 @@ class Joinable(Generic[Message_co]):
         def make(left: StreamNode, other: StreamNode) -> Joined:
             owner = f"join_within of {left.name!r}"
             check_how(owner, how)
-            return joined("join_within", left, other, combine, within(owner, lower, upper), how, options)
+            return joined("join_within", left, other, combine, within(owner, lower, upper), how, **options)
 
         return self._joined(right, make)
 
@@ -79,7 +79,7 @@ class Joinable(Generic[Message_co]):
                 latest(owner, delete_when, other.one_schema(owner)),
                 lifetime_of(owner, ttl, "log"),
             )
-            return joined("join_latest", left, other, combine, kind, how, options, lifetime=lifetime)
+            return joined("join_latest", left, other, combine, kind, how, lifetime, **options)
 
         return self._joined(table, make)
 
@@ -101,7 +101,7 @@ class Joinable(Generic[Message_co]):
         def make(left: StreamNode, other: StreamNode) -> Joined:
             owner = f"join_as_of of {left.name!r}"
             check_how(owner, how, of_left=True)
-            return joined("join_as_of", left, other, combine, as_of(owner, tolerance), how, options)
+            return joined("join_as_of", left, other, combine, as_of(owner, tolerance), how, **options)
 
         return self._joined(table, make)
 
@@ -122,7 +122,7 @@ class Joinable(Generic[Message_co]):
         def make(left: StreamNode, other: StreamNode) -> Joined:
             owner = f"join_window of {left.name!r}"
             check_how(owner, how)
-            return joined("join_window", left, other, combine, in_window(owner, window), how, options)
+            return joined("join_window", left, other, combine, in_window(owner, window), how, **options)
 
         return self._joined(right, make)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from bettong.application.callables import check_options, name_of
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
@@ -103,17 +103,16 @@ def joined(
     combine: Combine,
     kind: JoinKind,
     how: How,
-    options: JoinOptions,
-    *,
     lifetime: Lifetime | None = None,
+    /,
+    **options: Unpack[JoinOptions],
 ) -> Joined:
     """The node of a join. Raises ApplicationError for sides whose keys differ in type, and for an invalid `combine`."""
     check_options(f"{method} of {left.name!r}", options, JoinOptions)
     lacks = _missing_sides(how)
     takes = tuple(or_none(side.schema, lack) for side, lack in zip((left, right), lacks, strict=True))
     check_lambda_result(method, options.get("name"), combine, takes, "Result | None")
-    name = options.get("name")
-    name = name_of(combine) if name is None else name
+    name = options.get("name") or name_of(combine)
     version, on_error = options.get("version", 1), options.get("on_error", DEAD_LETTER)
     owner = f"{method} {name!r}"
     check_on_error(owner, on_error)

@@ -71,7 +71,7 @@ def referenced(
     """The node of `join_reference`. Raises ApplicationError."""
     row = "Row | None" if how == "left" else "Row"
     check_lambda_result("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
-    name = name_of(combine) if name is None else name
+    name = name or name_of(combine)
     owner = f"join_reference {name!r}"
     check_on_error(owner, on_error)
     check_how(owner, how, of_left=True)

@@ -121,8 +121,7 @@ def stateful(
     for of, each in handlers.items():
         takes = (message_of(of.schema), state if isinstance(state, type) else Any)
         check_lambda_result("stateful", name, each, takes, "Result | None")
-    if name is None:
-        name = "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
+    name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
     owner = f"stateful {name!r}"
     check_on_error(owner, on_error)
     check_keyed(owner, parent, state)

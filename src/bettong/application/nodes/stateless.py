@@ -65,7 +65,7 @@ class FlatMapped(Stateless):
 def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError) -> Mapped:
     """The node of `map`. Raises ApplicationError, as the others here do."""
     check_lambda_result("map", name, function, (message_of(parent.schema),), "Result")
-    name = name_of(function) if name is None else name
+    name = name or name_of(function)
     check_on_error(f"map {name!r}", on_error)
     output = map_output(name, function, parent.one_schema(name))
     return Mapped(name, output.schema, parent.keyed, parent, function, on_error)
@@ -75,7 +75,7 @@ def filtered(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> Filtered:
     """The node of `filter`."""
-    name = name_of(function) if name is None else name
+    name = name or name_of(function)
     check_on_error(f"filter {name!r}", on_error)
     schema = parent.one_schema(name)
     check_predicate(f"filter {name!r}", function, schema)
@@ -87,7 +87,7 @@ def flat_mapped(
 ) -> FlatMapped:
     """The node of `flat_map`."""
     check_lambda_result("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
-    name = name_of(function) if name is None else name
+    name = name or name_of(function)
     check_on_error(f"flat_map {name!r}", on_error)
     output = flat_map_output(name, function, parent.one_schema(name))
     return FlatMapped(name, output.schema, parent.keyed, parent, function, on_error)

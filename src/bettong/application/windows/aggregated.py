@@ -33,13 +33,18 @@ Result = TypeVar("Result")
 _OF_WINDOW = ("key", "start", "end", "final")
 _TIMES = frozenset({"start", "end"})
 _OF_TIMES = ("int", "float", "json")  # kinds of fields that can hold one
-# By the kind of a value, the other kinds of fields that hold it.
+# By the kind of a value, the other kinds of fields that hold it, at least for some values.
 _HELD_BY = {
-    "int": ("float",),
-    "bool": ("int", "float"),
-    "decimal": ("float",),
-    "enum": ("text",),
+    "int": ("float", "json"),
+    "float": ("json",),
+    "bool": ("int", "float", "json"),
+    "text": ("json",),
     "bytes": ("text",),
+    "decimal": ("float",),
+    "enum": ("int", "float", "text", "json"),
+    "list": ("json",),
+    "dict": ("json",),
+    "object": ("json",),
 }
 
 
@@ -193,10 +198,10 @@ def _check_held(owner: str, field: Field, aggregate: Aggregate, schema: Schema) 
     if aggregate.result_kinds or not isinstance(read, str):
         return
     kind, held = (held_field(each).kind_name for each in (schema.fields[schema.position(read)], field))
-    if kind != "json" and held not in (kind, "json", *_HELD_BY.get(kind, ())):
+    if kind != "json" and held not in (kind, *_HELD_BY.get(kind, ())):
         raise ApplicationError(
-            f"{owner}={type(aggregate).__name__}({read!r}): {schema.name}.{read} is {kind}, which the result's field"
-            f" {field.name}, of kind {held}, does not hold; annotate it as {kind}, or give a function that converts"
+            f"{owner}={type(aggregate).__name__}({read!r}): {schema.name}.{read} is {kind}, and the result's field is"
+            f" {held}, which cannot hold it; annotate both alike, or give a function that converts"
         )
 
 

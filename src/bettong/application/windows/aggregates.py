@@ -97,7 +97,7 @@ class Sum(OfValue):
     """The sum of numbers."""
 
     is_of_none: ClassVar[bool] = True
-    of_kinds: ClassVar[tuple[str, ...]] = ("int", "float", "bool", "decimal", "timedelta", "json")
+    of_kinds: ClassVar[tuple[str, ...]] = ("int", "float", "bool", "decimal", "timedelta", "enum", "json")
 
     def add(self, accumulator: Any, value: Any) -> Any:
         """See Aggregate."""
@@ -158,7 +158,7 @@ class Last(OfValue):
 class Mean(OfValue):
     """The sum of numbers divided by how many they are."""
 
-    of_kinds: ClassVar[tuple[str, ...]] = ("int", "float", "bool", "decimal", "json")
+    of_kinds: ClassVar[tuple[str, ...]] = ("int", "float", "bool", "decimal", "enum", "json")
     result_kinds: ClassVar[tuple[str, ...]] = ("float",)
 
     def first(self, value: Any) -> tuple[Any, int]:

@@ -79,7 +79,7 @@ def windowed(
     on_error: OnError,
 ) -> tuple[Windowed, LateMessages | None]:
     """The nodes of `window`: its results, and with late="side" its late messages. Raises ApplicationError."""
-    name = name_of(aggregation) if name is None else name
+    name = name or name_of(aggregation)
     owner, schema = f"window {name!r}", parent.one_schema(name)
     check_on_error(owner, on_error)
     check_keyed(owner, parent)
