@@ -24,12 +24,20 @@ def bound_s(alone_s: float) -> float:
     return alone_s * (_AMONG_OTHERS_TIMES if _IS_AMONG_OTHERS else 1.0)
 
 
-def eventually(condition: Callable[[], _Found | None], *, seconds: float = 30.0, what: str = "") -> _Found:
-    """The first true value of `condition`, asked again and again; fails the test when there is none in time."""
+def eventually(
+    condition: Callable[[], _Found | None], *, seconds: float = 30.0, what: str | Callable[[], str] = ""
+) -> _Found:
+    """The first true value of `condition`, asked again and again; fails the test when there is none in time.
+
+    `seconds`: see `bound_s`. `what`: text for the failure, or a function that makes it then.
+    """
+    limit_s = bound_s(seconds)
     began_s, begun_cpu_s = time.monotonic(), time.thread_time()
     while not (found := condition()):
         waited_s, look_cpu_s = time.monotonic() - began_s, time.thread_time() - begun_cpu_s
-        assert waited_s < seconds, f"not within {seconds} s: {what or condition}"
+        assert waited_s < limit_s, (
+            f"not within {limit_s} s: {what() if callable(what) else what or condition}"
+        )
         time.sleep(min(max(waited_s / 20, _PER_LOOK * look_cpu_s, _POLL_S_MIN), _POLL_S_MAX))
         begun_cpu_s = time.thread_time()
     return found

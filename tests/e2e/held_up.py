@@ -14,7 +14,7 @@ from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.main import app as command_line
 from bettong.local.record import SuiteRecord
-from tests.waiting import bound_s, eventually
+from tests.waiting import eventually
 
 _REPORTED_S_MAX = 10.0
 
@@ -39,4 +39,4 @@ def await_named(
         said = re.search(r"processor +waiting +.* \w+/\d is held up: (.*)", capsys.readouterr().out)
         return code == NOT_RUNNING and said is not None and f"{named}: folded for" in said[1]
 
-    eventually(reported, seconds=bound_s(_REPORTED_S_MAX), what="status names it")
+    eventually(reported, seconds=_REPORTED_S_MAX, what="status names it")

@@ -76,16 +76,16 @@ def test_a_lost_frame_is_an_alarm_though_no_batch_follows_and_whoever_folds_next
 
     with Suite(options) as suite, Sender(suite.record.sender, "notes", "feed") as sender:
         sender.send_columns({"text": ["a"]})
-        eventually(lambda: results() == 1 and status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
+        eventually(lambda: results() == 1 and status()[0] == 0, seconds=MENDED_S, what=lambda: f"{status()}")
         append(suite.record, BEHIND_A_GAP)
-        eventually(is_alarm, seconds=GAP_ALARM_S + 10, what=f"{status()}")
+        eventually(is_alarm, seconds=GAP_ALARM_S + 10, what=lambda: f"{status()}")
         for worker in processes(OtherProcess.WORKER, suite.record.services):
             worker.kill()
         sender.send_columns({"text": ["b"]})
         eventually(lambda: results() == 2, seconds=MENDED_S)
-        eventually(is_alarm, seconds=TRUE_S, what=f"{status()}")
+        eventually(is_alarm, seconds=TRUE_S, what=lambda: f"{status()}")
         append(suite.record, FILLS_THE_GAP)
-        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
+        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=lambda: f"{status()}")
         interrupt_workers(suite.record)
         sent = results()
         sender.send_columns({"text": ["c"]})

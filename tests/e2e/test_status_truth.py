@@ -346,7 +346,7 @@ def test_status_is_true_within_two_seconds(
     row: Row, world: World, status: Callable[[], tuple[int, str]]
 ) -> None:
     if row.code == 0:
-        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"all goes on: {status()}")
+        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=lambda: f"all goes on: {status()}")
     row.break_(world)
     broken_s = untrue_s = time.monotonic()  # untrue_s: when the status was asked that was the last untrue one
     reported = (0, "")
@@ -370,6 +370,6 @@ def test_status_is_true_within_two_seconds(
     assert untrue_s - broken_s <= row.observable_s + bound_s(TRUE_S), reported
     if row is TABLE[-1]:
         dead = rf"processor(-2)? +given up +.*stopped for good: exit code {PoisonError.exit_code}: .*cannot process"
-        eventually(lambda: re.search(dead, status()[1]), what=f"its process has ended: {status()}")
+        eventually(lambda: re.search(dead, status()[1]), what=lambda: f"its process has ended: {status()}")
     if row.goes_on:
-        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"all goes on again: {status()}")
+        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=lambda: f"all goes on again: {status()}")

@@ -199,7 +199,7 @@ def test_dead_letters_are_counted_by_reason_as_they_come_and_frames_written_agai
                     return None
                 return sorted((row.key.computation, row.key.reason, row.count) for row in rows)
 
-            eventually(lambda: found() == sorted(expected), what=f"{expected}: {found()}")
+            eventually(lambda: found() == sorted(expected), what=lambda: f"{expected}: {found()}")
 
         counted()
         world.send(b"a=1", b"!b=2", b"!c=3")

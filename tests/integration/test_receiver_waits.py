@@ -85,7 +85,7 @@ def test_it_waits_and_says_why(
         seen.add(record.get(metrics.STATE.name, ""))
         return record.get(metrics.STATE.name) == "waiting" and words in record[metrics.DETAIL.name]
 
-    eventually(says_why, seconds=START_S, what=f"{words}; it says {store.metrics()}")
+    eventually(says_why, seconds=START_S, what=lambda: f"{words}; it says {store.metrics()}")
     assert time.monotonic() - began_s < bound_s(TRUE_S)
     assert "running" not in seen
     found = inspect_remote(name, RedisConnection(redis_server.url), None)

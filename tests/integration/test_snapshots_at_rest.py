@@ -16,7 +16,7 @@ from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
 from tests.servers.processor_process import PARTITIONS, ProcessorProcess, payments_frame
-from tests.waiting import bound_s, eventually
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timely]
 
@@ -73,7 +73,7 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
             fed(sequence, range(PARTITIONS))
             eventually(lambda: folded() == [sequence] * PARTITIONS, seconds=MINUTE_S)  # noqa: B023 - at once
         eventually(
-            lambda: saved() == [3] * PARTITIONS, seconds=bound_s(READABLE_S), what=f"all rest: {saved()}"
+            lambda: saved() == [3] * PARTITIONS, seconds=READABLE_S, what=lambda: f"all rest: {saved()}"
         )
 
         # One rests while another goes on.
@@ -85,4 +85,4 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
             fed(next(sequences), range(1, PARTITIONS))
             return saved()[0] == 4
 
-        eventually(saved_beside, seconds=bound_s(READABLE_S), what="one rests")
+        eventually(saved_beside, seconds=READABLE_S, what="one rests")

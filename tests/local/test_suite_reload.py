@@ -88,7 +88,7 @@ class Reloaded:
         eventually(
             lambda: bool(self.totals) and self.totals[-1][1] == label,
             seconds=seconds,
-            what=f"a result {label!r}; the suite said {self.running.output()}",
+            what=lambda: f"a result {label!r}; the suite said {self.running.output()}",
         )
 
     def lines(self, words: str) -> list[str]:
@@ -105,7 +105,7 @@ class Reloaded:
                 None,
             )
 
-        return eventually(found, seconds=NEW_CODE_S, what=f"{why}: {self.running.output()}")
+        return eventually(found, seconds=NEW_CODE_S, what=lambda: f"{why}: {self.running.output()}")
 
     def log(self) -> str:
         """The processor's."""

@@ -109,7 +109,7 @@ def test_of_two_saves_the_last_one_counts(code: ApplicationCode, file: Path) -> 
     [
         (APPLICATION + "x = = 1\n", "SyntaxError"),
         (APPLICATION + "items.sink('counts')\n", "the name 'counts' is taken"),
-        (APPLICATION + "raise SystemExit\n", "SystemExit"),
+        (APPLICATION + "raise SystemExit\n", "it ended by sys.exit(None)"),
         (APPLICATION.replace('"counted"', '"other"'), "its name is 'other' now"),
         (APPLICATION.replace("    key: str\n\n", "    key: str\n    n: int\n\n", 1), "messages of 'items'"),
         (APPLICATION.replace("count: int = 0", "count: str = ''"), "messages of 'counts' have other fields"),

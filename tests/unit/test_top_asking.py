@@ -16,7 +16,7 @@ COUNTS = dead_letters({("check", "late"): 2})
 def shown(watch: RecordedWatch, enough: Callable[[list[Picture]], bool]) -> list[Picture]:
     pictures: list[Picture] = []
     with DeploymentPoller(watch, pictures.append):
-        eventually(lambda: enough(pictures), seconds=20, what=f"enough of {pictures}")
+        eventually(lambda: enough(pictures), seconds=20, what=lambda: f"enough of {pictures}")
     eventually(lambda: watch.is_closed, what="the connections are closed")
     return pictures
 
