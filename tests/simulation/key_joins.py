@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bettong import Stream, Window
 from bettong.application.joins.joined import Combine, Joined, joined
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within
+from bettong.application.lifetime import Lifetime
 from bettong.application.nodes.node import StreamNode
 from bettong.application.streams import JoinedStream
 from bettong.application.windows.kinds import Ranges, Sessions
@@ -275,12 +276,19 @@ class InWindowKey(KeyJoin):
 
 
 def join_streams(
-    left: Stream[Any], right: Stream[Any], combine: Combine, kind: JoinKind, how: How, **options: Any
+    left: Stream[Any],
+    right: Stream[Any],
+    combine: Combine,
+    kind: JoinKind,
+    how: How,
+    *,
+    lifetime: Lifetime | None = None,
+    **options: Any,
 ) -> JoinedStream[Any, Any, Any]:
     """Bounds, and a `lifetime`, of any number of ns, which an application cannot give."""
 
     def make(of_left: StreamNode, of_right: StreamNode) -> Joined:
-        return joined("join", of_left, of_right, combine, kind, how, **options)
+        return joined("join", of_left, of_right, combine, kind, how, lifetime, **options)
 
     return left._joined(right, make)
 

@@ -94,6 +94,8 @@ def test_nodes_know_their_schema_and_their_key(app: Application) -> None:
     [
         ("missing", "Trade has no field 'missing'; it has symbol, price"),
         ("price", "field 'price' is a float"),
+        (("symbol", "symbol"), "('symbol', 'symbol') names field 'symbol' twice; name it once"),
+        (("symbol", 7), "Trade has no field 7; it has symbol, price"),
         (7, "7 is neither a field's name, nor a tuple of such names, nor a function"),
     ],
 )

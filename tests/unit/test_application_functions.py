@@ -30,6 +30,14 @@ def of_a_quote(quote: Quote) -> str:
     return quote.symbol
 
 
+def letters(trade: Trade) -> list[str]:
+    return list(trade.symbol)
+
+
+def returns_none(trade: Trade) -> None:
+    del trade
+
+
 def symbol(trade: Trade) -> str:
     return trade.symbol
 
@@ -40,6 +48,8 @@ def symbol(trade: Trade) -> str:
         (lambda: 1, "must take one argument"),
         (operator.mul, "must take one argument"),
         (price, "must return str, int, bytes or tuple, not float"),
+        (letters, "must return str, int, bytes or tuple, not list[str]"),
+        (returns_none, "must return str, int, bytes or tuple, not None"),
         (of_a_quote, "parameter 'quote' is annotated Quote, but gets Trade"),
     ],
 )

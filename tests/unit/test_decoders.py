@@ -166,7 +166,10 @@ class Real:
         ("H2s", PAIR, "layout 'H2s': start it with '>' (big-endian) or '<'"),
         ("@H2s", PAIR, "start it with '>'"),
         ("", PAIR, "start it with '>'"),
+        (7, PAIR, "layout 7: start it with '>'"),
+        (b">H2s", PAIR, "layout b'>H2s': start it with '>'"),
         (">Hz", PAIR, "layout '>Hz': bad char in struct format"),
+        (">H\u0662s", PAIR, "layout '>H\u0662s': 'ascii' codec can't encode"),
         (">H", PAIR, "'>H' has 1 values, Pair has 2 fields"),
         (">H2sB", PAIR, "'>H2sB' has 3 values, Pair has 2 fields"),
         (">I2s", PAIR, "'I' cannot fill field 'prefix' (int, uint16)"),
@@ -180,7 +183,7 @@ class Real:
         (">c", schema_of(Number), "'c' cannot fill field 'number'"),
     ],
 )
-def test_a_layout_that_cannot_give_the_schema_is_refused(layout: str, schema: Schema, text: str) -> None:
+def test_a_layout_that_cannot_give_the_schema_is_refused(layout: Any, schema: Schema, text: str) -> None:
     with pytest.raises(ApplicationError) as caught:
         packed(layout).check("orders", schema)
     assert "decoder of 'orders'" in str(caught.value)
@@ -299,6 +302,10 @@ def test_what_is_refused_by_several_layouts_is_reported_with_its_reason() -> Non
     }
 
 
+PACKED: Any = packed
+TAGGED: Any = tagged
+
+
 @pytest.mark.parametrize(
     ("decoder", "text"),
     [
@@ -306,6 +313,15 @@ def test_what_is_refused_by_several_layouts_is_reported_with_its_reason() -> Non
         (tagged({b"": packed(">B")}), "give at least one tag"),
         (tagged({b"A": packed(">B"), b"BB": packed(">B")}), "all of one length"),
         (tagged({b"A": packed(">B")}), "'>B' has 1 values, Tick has 9 fields"),
+        (TAGGED([packed(">B")]), "tagged([packed(layout='>B', prefix=b'', fields=())]): expected {b'tag': "),
+        (TAGGED({"A": packed(">B")}), "tagged({'A': packed("),
+        (TAGGED({b"A": 7}), "tagged({b'A': 7}): expected {b'tag': packed(...)}"),
+        (
+            tagged({b"A": packed(">1s4sd", prefix=b"B", fields=("kind", "symbol", "first"))}),
+            "messages with tag b'A' never start with its layout's prefix b'B'",
+        ),
+        (PACKED(">d", prefix="B"), "prefix='B': expected bytes, b'...'"),
+        (PACKED(">d", fields="first"), "fields='first': expected a tuple of names"),
         (packed(">d", fields=("price",)), "'price' is no field of Tick"),
         (packed(">dd", fields=("first", "first")), "'first' is there twice"),
         (packed(">d", fields=("first", "second")), "'>d' has 1 values, fields= has 2 fields"),
@@ -318,6 +334,12 @@ def test_layouts_that_cannot_give_the_schema_are_refused(decoder: packed | tagge
         decoder.check("ticks", TICK)
     assert "decoder of 'ticks'" in str(caught.value)
     assert text in str(caught.value)
+
+
+def test_a_tag_may_be_longer_or_shorter_than_the_prefix_of_its_layout() -> None:
+    of_first = {"fields": ("kind", "symbol", "first")}
+    tagged({b"AB": PACKED(">1s4sd", prefix=b"A", **of_first)}).check("ticks", TICK)
+    tagged({b"A": PACKED(">1s4sd", prefix=b"AB", **of_first)}).check("ticks", TICK)
 
 
 def test_a_default_that_is_none_of_its_field_is_refused() -> None:

@@ -65,6 +65,15 @@ def test_a_sink_without_a_destination_has_none() -> None:
     assert described(None).sinks[0].to is None
 
 
+async def open_later(options: object) -> None:
+    del options
+
+
+POSTGRES: Any = bettong.Postgres
+KAFKA_TOPIC: Any = bettong.KafkaTopic
+TWO_PHASE: Any = bettong.TwoPhase
+
+
 @pytest.mark.parametrize(
     ("to", "words"),
     [
@@ -73,6 +82,13 @@ def test_a_sink_without_a_destination_has_none() -> None:
         (bettong.Postgres(""), "'' is no table"),
         (bettong.Postgres("a.b.c"), "'a.b.c' is no table"),
         (bettong.Postgres("n" * 64), "at most 63 bytes"),
+        (POSTGRES(None), "None is no table: expected 'table' or 'schema.table'"),
+        (POSTGRES("public.", connection="db"), "'public.' is no table"),
+        (bettong.Postgres("tot\0als"), "is no table"),
+        (POSTGRES("totals", connection=7), "connection=7: expected the name of an entry of the file"),
+        (bettong.AtLeastOnceTcp(connection=""), "connection='': expected the name of an entry"),
+        (KAFKA_TOPIC(None), "None is no topic"),
+        (KAFKA_TOPIC("t", key=["key"]), "key=['key']: expected a field of Note that holds text"),
         (bettong.KafkaTopic("no topic"), "'no topic' is no topic"),
         (bettong.KafkaTopic(".."), "'..' is no topic"),
         (bettong.KafkaTopic("t" * 250), "1 to 249 letters"),
@@ -90,6 +106,11 @@ def test_a_sink_without_a_destination_has_none() -> None:
         ),
         (bettong.PartitionedFiles(by=["key"]), "expected the name of a field, or a tuple of names"),  # type: ignore[arg-type]
         (bettong.TwoPhase("ledger"), "expected a function that opens the sink"),  # type: ignore[arg-type]
+        (
+            TWO_PHASE(lambda: None),
+            "TwoPhase(open_sink): must take one argument, the options of its connection",
+        ),
+        (TWO_PHASE(open_later), "TwoPhase(open_sink): it is an async function"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(to: Any, words: str) -> None:
@@ -133,6 +154,8 @@ def test_a_source_keeps_its_topic_as_data_and_names_a_stream_a_partition() -> No
         (bettong.Postgres("trades"), "is nothing that a source can read"),
         (bettong.KafkaTopic(""), "'' is no topic"),
         (bettong.KafkaTopic("a b"), "'a b' is no topic"),
+        (KAFKA_TOPIC(b"t"), "b't' is no topic"),
+        (KAFKA_TOPIC("t", connection=b"c"), "connection=b'c': expected the name of an entry of the file"),
         (bettong.KafkaTopic("t" * 101), "1 to 100 letters"),
         (bettong.KafkaTopic("t", start="now"), "start='now': expected 'earliest' or 'latest'"),  # type: ignore[arg-type]
         (bettong.KafkaTopic("t", on_lost="no"), "on_lost='no': expected 'stop' or 'skip'"),  # type: ignore[arg-type]

@@ -102,6 +102,10 @@ def test_what_a_function_does_to_message_or_row_nobody_else_sees() -> None:
     assert outcome.outputs == {"first": [Sum(1003)] * 3, "second": [Sum(1003)] * 3}
 
 
+def of_either(order: Order, price: Price | Order | None) -> Priced | None:
+    return Priced(order.number, 0) if price else None
+
+
 def of_anything(order: Order, price) -> Priced:  # type: ignore[no-untyped-def]  # noqa: ANN001 - that is what is refused
     return Priced(order.number, price.cents)
 
@@ -111,6 +115,10 @@ def of_anything(order: Order, price) -> Priced:  # type: ignore[no-untyped-def] 
     [
         (
             lambda orders: orders.join_reference(prices, of_anything, key="sku"),
+            "annotate parameter 'price' with the class of the table's rows",
+        ),
+        (
+            lambda orders: orders.join_reference(prices, of_either, key="sku"),
             "annotate parameter 'price' with the class of the table's rows",
         ),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -60,6 +61,22 @@ def test_an_annotation_that_no_field_can_have_says_what_to_write(annotation: Any
 def test_a_mark_that_bounds_nothing_is_refused(annotation: Any, reason: str) -> None:
     with pytest.raises(SchemaError, match=rf"^field 'x': .*{reason}"):
         field_of("x", annotation)
+
+
+@pytest.mark.parametrize(
+    ("mark", "arguments", "complaint"),
+    [
+        (AtMost, ("3",), "AtMost('3'): expected 1 to "),
+        (AtMost, (3.0,), "AtMost(3.0): expected 1 to "),
+        (AtMost, (True,), "AtMost(True): expected 1 to "),
+        (Precision, ("18", 4), "Precision('18', 4): expected 1 to "),
+        (Precision, (18, None), "Precision(18, None): expected 1 to "),
+        (Precision, (18.0, 4), "Precision(18.0, 4): expected 1 to "),
+    ],
+)
+def test_a_mark_is_of_whole_numbers(mark: Any, arguments: tuple[Any, ...], complaint: str) -> None:
+    with pytest.raises(SchemaError, match=re.escape(complaint)):
+        mark(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def test_other_annotations_are_refused_by_the_name_of_the_field(annotation: Any)
         field_of("x", annotation)
 
 
-@pytest.mark.parametrize("size", [0, -1, WIDTH_BYTES_MAX + 1])
-def test_a_width_is_bounded(size: int) -> None:
+@pytest.mark.parametrize("size", [0, -1, WIDTH_BYTES_MAX + 1, "8", 8.0, True, None])
+def test_a_width_is_bounded(size: Any) -> None:
     with pytest.raises(SchemaError, match=f"expected 1 to {WIDTH_BYTES_MAX} bytes"):
         Width(size)
 

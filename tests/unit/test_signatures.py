@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -45,6 +46,10 @@ def one(order: Order) -> Result:
 
 def perhaps(order: Order) -> Result | None:
     return None if order.symbol else Result("")
+
+
+def either(order: Order) -> Result | Order | None:
+    return Result(order.symbol) if order.symbol else order
 
 
 def several(order: Order) -> list[Result]:
@@ -100,6 +105,7 @@ def scaled(factor: int, order: Order) -> Result:
         (result_in, "'f': parameter 'wrong' is annotated Result, but gets Order"),
         (7, "'f': 7 is no function"),
         (dict, "'f': no signature found for builtin type <class 'dict'>; wrap it"),
+        (either, f"'f' returns {__name__}.Result | {__name__}.Order | None: "),
         (perhaps, "map 'f': must return one message for each; use flat_map"),
         (several, "map 'f': must return one message for each; use flat_map"),
     ],
@@ -202,6 +208,18 @@ def of_set(order: Order) -> set[Result]:
     return {Result(order.symbol)}
 
 
+def of_any(order: Order) -> typing.List:  # type: ignore[type-arg]  # noqa: UP006 - that is the mistake
+    return [order]
+
+
+def of_two(order: Order) -> tuple[Result, Order]:
+    return Result(order.symbol), order
+
+
+def of_either(order: Order) -> list[Result | Order | None]:
+    return [Result(order.symbol), order]
+
+
 def perhaps_several(order: Order) -> list[Result] | None:
     return [Result(order.symbol)]
 
@@ -212,6 +230,9 @@ def perhaps_several(order: Order) -> list[Result] | None:
         (one, "flat_map 'f': must return an iterable, an empty one for nothing, e.g. -> list[Result]"),
         (perhaps_several, "flat_map 'f': must return an iterable, an empty one for nothing"),
         (of_set, "'f' returns set"),
+        (of_any, "'f' returns typing.List"),
+        (of_two, f"'f' returns tuple[{__name__}.Result, {__name__}.Order]: "),
+        (of_either, f"'f' returns list[{__name__}.Result | {__name__}.Order | None]: "),
     ],
 )
 def test_a_flat_map_returns_nothing_else(function: Any, text: str) -> None:

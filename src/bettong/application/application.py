@@ -88,6 +88,11 @@ class Application:
         if format is not None:
             decoder = _decoder_of(name, format, decoder)
         if decoder is not None:
+            if isinstance(decoder, type) or not isinstance(decoder, Decoder):
+                raise ApplicationError(
+                    f"source {name!r}: decoder={decoder!r} is no decoder; expected bettong.each(function), packed(...),"
+                    " tagged({...}), or format='json' instead"
+                )
             check_plain(f"decoder of {name!r}", decoder.decode)
             decoder.check(name, layout)
         if from_ is not None:

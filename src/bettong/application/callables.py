@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -56,6 +56,27 @@ def check_plain(owner: str, function: object, *, many: bool = False) -> None:
     if not many and inspect.isgeneratorfunction(called):
         raise ApplicationError(
             f"{owner}: it is a generator function (it has a yield), but one value is expected: return it"
+        )
+
+
+def check_arguments(
+    owner: str, function: Callable[..., Any], arguments: tuple[object, ...], described: str
+) -> None:
+    """Raises ApplicationError where a function cannot be called with so many arguments, which are `described`."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise ApplicationError(f"{owner}: must take {described}: {error}") from None
+    except ValueError:  # of a built-in without a signature
+        return
+
+
+def check_options(owner: str, given: Mapping[str, object], known: type) -> None:
+    """Raises ApplicationError for a keyword argument that is none of those of a TypedDict, all of them optional."""
+    options: frozenset[str] = known.__optional_keys__  # type: ignore[attr-defined]
+    if unknown := [option for option in given if option not in options]:
+        raise ApplicationError(
+            f"{owner}: unknown option {unknown[0]!r}; expected one of {', '.join(sorted(options))}"
         )
 
 

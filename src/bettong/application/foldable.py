@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
+from bettong.application.callables import check_options
 from bettong.application.execution_mode import RowIndexes
 from bettong.application.nodes.stateful import Handler, StatefulOptions
 
@@ -96,6 +97,7 @@ class Foldable(Generic[Message_co]):
         States hold plain data (text, dates, lists, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
         application's modules; others need `state_codec=bettong.Pickle`. An object held twice is read back as two.
         """
+        check_options(f"stateful of {self!r}", options, StatefulOptions)
         given = function if isinstance(function, Mapping) else {self: function}
         return self._folded(given, state=state, **options)
 

@@ -62,7 +62,7 @@ def handlers_by_schema(
     handlers = _by_part(name, handlers)
     parts = list(merged_parts(stream, handlers))
     missing = [part.name for part in parts if part not in handlers]
-    strange = [str(getattr(key, "name", key)) for key in handlers if key not in parts]
+    strange = [key.name for key in handlers if key not in parts]
     if missing or strange:
         raise ApplicationError(
             f"stateful {name!r}: needs one function for each of {', '.join(part.name for part in parts)}"
@@ -92,9 +92,9 @@ def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any,
     return found
 
 
-def _mixes_schemas(stream: Any) -> bool:
-    """Whether it is a merge of several schemas. It may be no stream at all: a later check reports that."""
-    return bool(getattr(stream, "parts", ())) and stream.schema is None
+def _mixes_schemas(stream: Part) -> bool:
+    """Whether it is a merge of several schemas."""
+    return bool(stream.parts) and stream.schema is None
 
 
 def merged_parts(stream: Part, stops: Mapping[Any, object]) -> Iterator[Part]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from bettong.application.callables import check_plain, is_lambda
+from bettong.application.callables import check_arguments, check_plain, is_lambda
 from bettong.application.execution_mode import ExecutionMode, RowIndexes, execution_mode_of
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.schema import Schema, schema_of
@@ -161,7 +161,8 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
     if not returns:
         return
     members = get_args(stated) if is_union(stated) else (stated,)
-    for each in map(plain_type, members):
+    for member in map(plain_type, members):
+        each = type(None) if member is None else get_origin(member) or member
         if (
             isinstance(each, type)
             and each not in (inspect.Signature.empty, Any)
@@ -229,22 +230,34 @@ def output_of(name: str, stated: Any, written: str = "-> Result | None") -> Outp
     """
     if stated is inspect.Signature.empty:
         raise ApplicationError(f"{name!r}: annotate what it returns: {written}")
-    message, many = stated, False
-    message = _without_none(message)
+    message, many = without_none(stated), False
     if get_origin(message) in _MANY:
-        message, many = get_args(message)[0], True
-        message = _without_none(message)  # None among several results stands for no result
+        # None among several results stands for no result.
+        message, many = without_none(_item_of(message)), True
     try:
         return Output(schema_of(message), many)
     except SchemaError as error:
         raise ApplicationError(f"{name!r} returns {annotation_text(stated)}: {error}") from None
 
 
-def _without_none(stated: Any) -> Any:
+def _item_of(stated: Any) -> Any:
+    """What an annotated iterable holds; the annotation itself where it does not say that."""
+    items = tuple(each for each in get_args(stated) if each is not Ellipsis)
+    if not items:
+        return stated
+    # Of other iterables, the first argument: a generator has three.
+    return _union(items) if get_origin(stated) is tuple and not is_pair(stated) else items[0]
+
+
+def without_none(stated: Any) -> Any:
     """An annotation without its None."""
     if not is_optional(stated):
         return stated
-    return next(each for each in get_args(stated) if each is not type(None))
+    return _union(tuple(each for each in get_args(stated) if each is not type(None)))
+
+
+def _union(members: tuple[Any, ...]) -> Any:
+    return Union[members]  # noqa: UP007 - of as many as there are
 
 
 def is_union(stated: Any) -> bool:
@@ -275,15 +288,11 @@ def annotation_text(stated: object) -> str:
     return stated.__name__ if isinstance(stated, type) and not get_args(stated) else str(stated)
 
 
-def check_version(owner: str, version: object, migrate: object = None) -> None:
+def check_version(owner: str, version: object, migrate: Any = None) -> None:
     """Raises ApplicationError for a version that is not a number, or a `migrate` that does not take (old, version)."""
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 2**31:
         raise ApplicationError(f"{owner}: version={version!r}: expected a number from 1 on")
     if migrate is None:
         return
-    try:
-        inspect.signature(migrate).bind(None, 1)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise ApplicationError(
-            f"{owner}: migrate={migrate!r}: expected a function of an old state and its version ({error})"
-        ) from None
+    check_plain(f"{owner}: migrate", migrate)
+    check_arguments(f"{owner}: migrate={migrate!r}", migrate, (None, 1), "an old state and its version")

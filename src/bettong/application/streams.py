@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
+from bettong.application.callables import check_options
 from bettong.application.execution_mode import RowIndexes
 from bettong.application.external.destination import Destination
 from bettong.application.foldable import Foldable
@@ -186,16 +187,12 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
 
         Messages derived from one message are in the order of the streams here.
         """
-        given: tuple[object, ...] = others
-        for other in given:
-            if not isinstance(other, Stream) or other.app is not self.app:
-                raise ApplicationError(f"merge of {self.name!r}: {other!r} is no stream of this application")
-        parts = [self.node, *(other.node for other in others)]
+        parts = [self.node, *(self._node_of(other, "merge") for other in others)]
         return Stream(self.app, self.app.add(merged(parts, self.app.nodes)))
 
     def _folded(self, handlers: Mapping[Any, Handler], **options: Any) -> Stream[Any]:
         """See Foldable."""
-        by_node = {key.node if isinstance(key, Stream) else key: handler for key, handler in handlers.items()}
+        by_node = {self._node_of(stream, "stateful"): handler for stream, handler in handlers.items()}
         return Stream(self.app, self.app.add(stateful(self.node, by_node, **options)))
 
     def window(
@@ -274,11 +271,14 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         self, right: Stream[Any], make: Callable[[StreamNode, StreamNode], Joined]
     ) -> JoinedStream[Any, Any, Any]:
         """See Joinable."""
-        given: object = right
-        if not isinstance(given, Stream) or given.app is not self.app:
-            raise ApplicationError(f"join of {self.name!r}: {given!r} is no stream of this application")
-        node = make(self.node, given.node)
+        node = make(self.node, self._node_of(right, "join"))
         return JoinedStream(self.app, self.app.add(node), node)
+
+    def _node_of(self, given: object, method: str) -> StreamNode:
+        """The node of what is given as a stream. Raises ApplicationError."""
+        if not isinstance(given, Stream) or given.app is not self.app:
+            raise ApplicationError(f"{method} of {self.name!r}: {given!r} is no stream of this application")
+        return given.node
 
     def sink(
         self,
@@ -316,6 +316,7 @@ class LocalStream(Generic[Message_co]):
         Raises ApplicationError for sessions, counts and ephemeral windows, for sums of floats, and for aggregations
         marked `compiled`. A `combine` of your own must be associative: neighbours are combined in arbitrary groups.
         """
+        check_options(f"window after local of {self.node.name!r}", options, LocalOptions)
         nodes = local_windows(self.node, self.key, self.on_error, windows, aggregation, **options)
         return Stream(self.app, [self.app.add(each) for each in nodes][-1])
 

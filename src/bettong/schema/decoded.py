@@ -6,7 +6,7 @@ never affects the others.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Decoded:
     refused: dict[int, str] = field(default_factory=dict)
 
 
+@runtime_checkable
 class Decoder(Protocol):
     """Reads the `rows` of a frame."""
 

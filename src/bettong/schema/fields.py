@@ -47,8 +47,8 @@ class Width:
     size_bytes: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size_bytes <= WIDTH_BYTES_MAX:
-            raise SchemaError(f"Width({self.size_bytes}): expected 1 to {WIDTH_BYTES_MAX} bytes")
+        if type(self.size_bytes) is not int or not 1 <= self.size_bytes <= WIDTH_BYTES_MAX:
+            raise SchemaError(f"Width({self.size_bytes!r}): expected 1 to {WIDTH_BYTES_MAX} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class AtMost:
     items: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.items <= ITEMS_MAX:
-            raise SchemaError(f"AtMost({self.items}): expected 1 to {ITEMS_MAX} items")
+        if type(self.items) is not int or not 1 <= self.items <= ITEMS_MAX:
+            raise SchemaError(f"AtMost({self.items!r}): expected 1 to {ITEMS_MAX} items")
 
 
 u8 = Annotated[int, Scalar("<u1")]

@@ -32,9 +32,16 @@ class packed:  # noqa: N801 - reads as a function in an application
 
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
-        if self.layout[:1] not in _ORDERS:
+        layout: object = self.layout
+        if not isinstance(layout, str) or layout[:1] not in _ORDERS:
             raise ApplicationError(
                 f"decoder of {source!r}: layout {self.layout!r}: start it with '>' (big-endian) or '<'"
+            )
+        if not isinstance(self.prefix, bytes):
+            raise ApplicationError(f"decoder of {source!r}: prefix={self.prefix!r}: expected bytes, b'...'")
+        if not isinstance(self.fields, tuple | list):
+            raise ApplicationError(
+                f"decoder of {source!r}: fields={self.fields!r}: expected a tuple of names, ('price', 'size')"
             )
         codes = [code for code in self._codes(source) if not code.endswith("x")]
         read = self._read(source, schema)
@@ -104,7 +111,7 @@ class packed:  # noqa: N801 - reads as a function in an application
     def _codes(self, source: str) -> list[str]:
         try:
             struct.calcsize(self.layout)
-        except struct.error as error:
+        except (struct.error, UnicodeEncodeError) as error:
             raise ApplicationError(f"decoder of {source!r}: layout {self.layout!r}: {error}") from None
         codes, count = [], ""
         for character in self.layout[1:].replace(" ", ""):
@@ -152,12 +159,21 @@ class tagged:  # noqa: N801 - reads as a function in an application
 
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
+        owner = f"decoder of {source!r}: tagged"
+        if not isinstance(self.layouts, Mapping):
+            raise ApplicationError(f"{owner}({self.layouts!r}): expected {{b'tag': packed(...)}}")
+        given: Mapping[Any, Any] = self.layouts
+        for tag, layout in given.items():
+            if not isinstance(tag, bytes) or not isinstance(layout, packed):
+                raise ApplicationError(f"{owner}({{{tag!r}: {layout!r}}}): expected {{b'tag': packed(...)}}")
         if not self.layouts or len(set(map(len, self.layouts))) != 1 or b"" in self.layouts:
-            raise ApplicationError(
-                f"decoder of {source!r}: tagged({list(self.layouts)}): give at least one tag, all of one length"
-            )
-        for layout in self.layouts.values():
+            raise ApplicationError(f"{owner}({list(self.layouts)}): give at least one tag, all of one length")
+        for tag, layout in self.layouts.items():
             layout.check(source, schema)
+            if not (tag.startswith(layout.prefix) or layout.prefix.startswith(tag)):
+                raise ApplicationError(
+                    f"{owner}: messages with tag {tag!r} never start with its layout's prefix {layout.prefix!r}"
+                )
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """See Decoder."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from bettong.application.external.connection import check_connection
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
@@ -37,4 +38,5 @@ def check_destination(sink: str, destination: object, schema: Schema | None, *, 
         raise ApplicationError(
             f"sink {sink!r}: to={destination!r} is no destination; expected a value of bettong.{', '.join(known)}"
         )
+    check_connection(f"sink {sink!r}", destination.connection)
     destination.check_sink(sink, schema, encoded=encoded)

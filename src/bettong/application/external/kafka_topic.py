@@ -67,9 +67,8 @@ class KafkaTopic(Transport, Destination):
 
     def check_sink(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
         """See Destination."""
-        for topic in (self.topic, self.positions):
-            if topic is not None:
-                _check_topic(f"sink {sink!r}", topic, characters_max=_TOPIC_CHARACTERS_MAX)
+        for topic in [self.topic] if self.positions is None else [self.topic, self.positions]:
+            _check_topic(f"sink {sink!r}", topic, characters_max=_TOPIC_CHARACTERS_MAX)
         if self.start != "earliest" or self.on_lost != "stop":
             raise ApplicationError(
                 f"sink {sink!r}: start= and on_lost= of a topic are for sources, which read it; leave them out"
@@ -82,15 +81,21 @@ class KafkaTopic(Transport, Destination):
                 f" {'an encoder' if encoded else 'several'}; leave the key out"
             )
         kinds = {field.name: field.kind for field in schema.fields}
-        if kinds.get(self.key) not in (Kind.TEXT, Kind.BYTES, Kind.INT):
+        key: object = self.key
+        if not isinstance(key, str) or kinds.get(key) not in (Kind.TEXT, Kind.BYTES, Kind.INT):
             raise ApplicationError(
                 f"sink {sink!r}: key={self.key!r}: expected a field of {schema.name} that holds text, bytes or"
                 f" integers; it has {', '.join(kinds)}"
             )
 
 
-def _check_topic(user: str, name: str, *, characters_max: int) -> None:
-    if not _TOPIC.fullmatch(name) or len(name) > characters_max or name in (".", ".."):
+def _check_topic(user: str, name: object, *, characters_max: int) -> None:
+    if (
+        not isinstance(name, str)
+        or not _TOPIC.fullmatch(name)
+        or len(name) > characters_max
+        or name in (".", "..")
+    ):
         raise ApplicationError(
             f"{user}: {name!r} is no topic: expected 1 to {characters_max} letters, digits, '.', '_' or '-'"
         )

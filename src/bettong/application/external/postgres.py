@@ -26,8 +26,9 @@ class Postgres(Destination):
 
     def check_sink(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
         """See Destination."""
-        parts = self.table.split(".")
-        if len(parts) > 2 or not all(0 < len(part.encode()) <= _IDENTIFIER_BYTES_MAX for part in parts):
+        table: object = self.table
+        parts = table.split(".") if isinstance(table, str) else []
+        if not 1 <= len(parts) <= 2 or not all(map(_is_identifier, parts)):
             raise ApplicationError(
                 f"sink {sink!r}: {self.table!r} is no table: expected 'table' or 'schema.table',"
                 f" names of at most {_IDENTIFIER_BYTES_MAX} bytes"
@@ -38,3 +39,7 @@ class Postgres(Destination):
             raise ApplicationError(
                 f"sink {sink!r}: its stream mixes schemas, a table has one; give each stream a sink of its own"
             )
+
+
+def _is_identifier(part: str) -> bool:
+    return part.isprintable() and 0 < len(part.encode()) <= _IDENTIFIER_BYTES_MAX

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
+from bettong.application.external.connection import check_connection
 from bettong.errors import ApplicationError
 
 Start = Literal["earliest", "latest"]
@@ -65,6 +66,7 @@ def check_transport(source: str, transport: object, *, decodes: bool) -> None:
             f"source {source!r}: from_={transport!r} is nothing that a source can read; expected a value of"
             f" bettong.{', '.join(known)}"
         )
+    check_connection(f"source {source!r}", transport.connection)
     transport.check_source(source, decodes=decodes)
     if transport.start not in ("earliest", "latest"):
         raise ApplicationError(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from bettong.application.callables import check_arguments, check_plain
 from bettong.application.external.destination import Destination
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
@@ -65,3 +66,6 @@ class TwoPhase(Destination):
             raise ApplicationError(
                 f"sink {sink!r}: TwoPhase({self.open_sink!r}): expected a function that opens the sink"
             )
+        owner = f"sink {sink!r}: TwoPhase(open_sink)"
+        check_plain(owner, self.open_sink)
+        check_arguments(owner, self.open_sink, ({},), "one argument, the options of its connection")

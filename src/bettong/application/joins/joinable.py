@@ -79,7 +79,7 @@ class Joinable(Generic[Message_co]):
                 latest(owner, delete_when, other.one_schema(owner)),
                 lifetime_of(owner, ttl, "log"),
             )
-            return joined("join_latest", left, other, combine, kind, how, lifetime=lifetime, **options)
+            return joined("join_latest", left, other, combine, kind, how, lifetime, **options)
 
         return self._joined(table, make)
 

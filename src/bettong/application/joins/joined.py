@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypedDict, Unpack
 
-from bettong.application.callables import name_of
+from bettong.application.callables import check_options, name_of
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, alone_sides
 from bettong.application.joins.states import AsOfState, LatestState, OuterState, WithinState, is_empty
@@ -103,11 +103,12 @@ def joined(
     combine: Combine,
     kind: JoinKind,
     how: How,
-    *,
     lifetime: Lifetime | None = None,
+    /,
     **options: Unpack[JoinOptions],
 ) -> Joined:
     """The node of a join. Raises ApplicationError for sides whose keys differ in type, and for an invalid `combine`."""
+    check_options(f"{method} of {left.name!r}", options, JoinOptions)
     lacks = _missing_sides(how)
     takes = tuple(or_none(side.schema, lack) for side, lack in zip((left, right), lacks, strict=True))
     check_lambda_result(method, options.get("name"), combine, takes, "Result | None")

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from bettong.application.callables import is_lambda, name_of
 from bettong.application.joins.kinds import check_how
@@ -21,10 +21,10 @@ from bettong.application.signatures import (
     annotation_text,
     check_function,
     check_lambda_result,
-    is_optional,
     join_output,
     message_of,
     returned_by,
+    without_none,
 )
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.fields import Kind
@@ -87,11 +87,8 @@ def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: st
     """The schema of the rows: the annotated class of `combine`'s second parameter. `row`: its text in errors."""
     returned_by(f"{owner}: combine", combine, (schema.message, Any), "two arguments, a message and a row")
     parameter = list(inspect.signature(combine, eval_str=True).parameters.values())[1]
-    stated = parameter.annotation
-    if is_optional(stated):
-        (stated,) = (each for each in get_args(stated) if each is not type(None))
     try:
-        return schema_of(stated)
+        return schema_of(without_none(parameter.annotation))
     except SchemaError as error:
         if is_lambda(combine):
             written = annotated("combine", combine, (schema.message, row), "Result | None")

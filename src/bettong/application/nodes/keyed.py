@@ -22,7 +22,7 @@ def keyed(parent: StreamNode, key: Key, name: str | None, on_error: OnError) -> 
     """The node of `key_by`. Raises ApplicationError."""
     # A merged stream is named `a+b`, but this name becomes part of a topic's.
     if name is None:
-        by = "-".join(fields_of(key)) if isinstance(key, str | tuple) else name_of(key)
+        by = "-".join(map(str, fields_of(key))) if isinstance(key, str | tuple) else name_of(key)
         name = (f"{parent.name}-by-{by}" if by else f"{parent.name}-collected").replace("+", "-")
     check_on_error(f"key_by {name!r}", on_error)
     schema = parent.one_schema(name)

@@ -22,7 +22,7 @@ class Aggregate(Protocol):
     is_of_none: ClassVar[bool]
     # Whether `add` changes the accumulator. Then it must not raise: `value` refuses what does not fit.
     adds_in_place: ClassVar[bool]
-    # The kinds of fields that it may read, and those that can hold its result; (): any.
+    # The kinds of fields that it may read, (): any; and those that can hold its result, (): that of what it reads.
     of_kinds: ClassVar[tuple[str, ...]]
     result_kinds: ClassVar[tuple[str, ...]]
 

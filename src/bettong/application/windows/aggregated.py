@@ -33,6 +33,19 @@ Result = TypeVar("Result")
 _OF_WINDOW = ("key", "start", "end", "final")
 _TIMES = frozenset({"start", "end"})
 _OF_TIMES = ("int", "float", "json")  # kinds of fields that can hold one
+# By the kind of a value, the other kinds of fields that hold it, at least for some values.
+_HELD_BY = {
+    "int": ("float", "json"),
+    "float": ("json",),
+    "bool": ("int", "float", "json"),
+    "text": ("json",),
+    "bytes": ("text",),
+    "decimal": ("float",),
+    "enum": ("int", "float", "text", "json"),
+    "list": ("json",),
+    "dict": ("json",),
+    "object": ("json",),
+}
 
 
 def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Result]:
@@ -109,6 +122,7 @@ class Aggregated(BuiltIn, Generic[Result]):
         for name, each in self.fields.items():
             check_read(f"{owner}: {name}", each, schema)
             field = result.fields[result.position(name)]
+            _check_held(f"{owner}: {name}", field, each, schema)
             if emit_empty and not each.is_of_none and not _may_be_none(field):
                 raise ApplicationError(
                     f"{owner}: emit_empty: {name}={type(each).__name__}(...) has no value in a window without"
@@ -175,6 +189,19 @@ def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
     if aggregate.result_kinds and held.kind_name not in (*aggregate.result_kinds, "json"):
         raise ApplicationError(
             f"{written}: its result is {aggregate.result_kinds[0]}, and the field is {field.kind_name}"
+        )
+
+
+def _check_held(owner: str, field: Field, aggregate: Aggregate, schema: Schema) -> None:
+    """Raises ApplicationError for a field of a result that cannot hold a value of the field that is read."""
+    read = aggregate.reads.get("of")
+    if aggregate.result_kinds or not isinstance(read, str):
+        return
+    kind, held = (held_field(each).kind_name for each in (schema.fields[schema.position(read)], field))
+    if kind != "json" and held not in (kind, *_HELD_BY.get(kind, ())):
+        raise ApplicationError(
+            f"{owner}={type(aggregate).__name__}({read!r}): {schema.name}.{read} is {kind}, and the result's field is"
+            f" {held}, which cannot hold it; annotate both alike, or give a function that converts"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from bettong.application.windows.aggregate import Condition, Read
 from bettong.application.windows.readings import as_it_is
+from bettong.errors import ApplicationError
 
 _NUMBERS = ("int", "float")
 
@@ -22,6 +23,13 @@ class Count:
     adds_in_place: ClassVar[bool] = False
     of_kinds: ClassVar[tuple[str, ...]] = ()
     result_kinds: ClassVar[tuple[str, ...]] = _NUMBERS
+
+    def __post_init__(self) -> None:
+        if self.of is not None:
+            raise ApplicationError(
+                f"Count({self.of!r}): it counts messages, and reads no value; Count(where=...) leaves messages out, and"
+                " Distinct(...) counts different values"
+            )
 
     @property
     def options(self) -> str:
@@ -89,6 +97,7 @@ class Sum(OfValue):
     """The sum of numbers."""
 
     is_of_none: ClassVar[bool] = True
+    of_kinds: ClassVar[tuple[str, ...]] = ("int", "float", "bool", "decimal", "timedelta", "enum", "json")
 
     def add(self, accumulator: Any, value: Any) -> Any:
         """See Aggregate."""
@@ -149,6 +158,7 @@ class Last(OfValue):
 class Mean(OfValue):
     """The sum of numbers divided by how many they are."""
 
+    of_kinds: ClassVar[tuple[str, ...]] = ("int", "float", "bool", "decimal", "enum", "json")
     result_kinds: ClassVar[tuple[str, ...]] = ("float",)
 
     def first(self, value: Any) -> tuple[Any, int]:

@@ -1,10 +1,9 @@
 """The interface of aggregations: an accumulator to which a window's messages are added, and its result."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from bettong.application.callables import check_plain
+from bettong.application.callables import check_arguments, check_plain
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.signatures import Output, aggregate_output
 from bettong.application.windows.aggregated import Aggregated
@@ -64,10 +63,7 @@ def check_aggregation(owner: str, aggregation: object, schema: Schema, *, emit_e
         )
     for name, arguments in (("initial", ()), ("combine", (None, None))):
         check_plain(f"{owner}: {name}", methods[name])
-        try:
-            inspect.signature(methods[name]).bind(*arguments)
-        except TypeError as error:
-            raise ApplicationError(f"{owner}: {name} must take {len(arguments)} arguments: {error}") from None
+        check_arguments(f"{owner}: {name}", methods[name], arguments, f"{len(arguments)} arguments")
     for name in _METHODS:
         if execution_mode_of(methods[name]) is not ExecutionMode.PYTHON:
             raise ApplicationError(

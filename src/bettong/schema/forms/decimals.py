@@ -34,10 +34,11 @@ class Precision:
     scale: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.digits <= DIGITS_MAX or not 0 <= self.scale <= self.digits:
+        are_counts = type(self.digits) is int and type(self.scale) is int
+        if not are_counts or not 1 <= self.digits <= DIGITS_MAX or not 0 <= self.scale <= self.digits:
             raise SchemaError(
-                f"Precision({self.digits}, {self.scale}): expected 1 to {DIGITS_MAX} digits, of them 0 to all behind"
-                " the point"
+                f"Precision({self.digits!r}, {self.scale!r}): expected 1 to {DIGITS_MAX} digits, of them 0 to all"
+                " behind the point"
             )
 
 
