@@ -1,6 +1,7 @@
 """The command line itself: help, mistakes, exit codes, and flags made from settings."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -77,6 +78,12 @@ def test_the_version_is_that_of_the_package(bettong: Callable[..., Ran]) -> None
         (
             ("send", "orders", __file__, "orders", __file__),
             "Invalid value: source 'orders' is given twice: send its files one after",
+        ),
+        (("check", "x" * 300 + ".py"), f"{Path.cwd()}/{'x' * 40}"),
+        (("send", "orders", "x" * 300), "x" * 40),
+        (
+            ("log", "app.py", "--since", "2026-11-29", "--until", "2026-11-28"),
+            "Invalid value: --since 2026-11-29 00:00:00 is not before --until 2026-11-28 00:00:00: no message lies",
         ),
         (("send", *["orders", __file__] * 17), "Invalid value: 17 pairs; at most 16 are sent at once"),
     ],
@@ -347,6 +354,25 @@ def test_output_on_a_full_disk_is_an_error_of_one_line(command: str) -> None:
         "bettong: error: standard output, or a file, cannot be written: No space left"
     )
     assert ran.stderr.count("\n") == 1
+
+
+def test_the_output_of_a_command_is_no_file_and_the_error_says_how_it_is_sent(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = run_in_shell(f"{sys.executable} -m bettong send orders {tmp_path / 'pipe'}")
+    assert ran.returncode == 2
+    assert "is not a file; give - and pipe it in" in ran.stderr
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback() -> None:
+    script = (
+        "import builtins, sys; real = builtins.__import__\n"
+        "def interrupted(name, *others):\n"
+        "    if name == 'bettong.cli.main': raise KeyboardInterrupt\n"
+        "    return real(name, *others)\n"
+        "from bettong.__main__ import main; builtins.__import__ = interrupted; main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (130, "")
 
 
 def test_a_stream_that_is_closed_is_read_as_empty_and_written_to_in_vain() -> None:

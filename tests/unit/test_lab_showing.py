@@ -22,10 +22,13 @@ def test_off_a_terminal_each_step_is_a_line(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_run_says_its_steps(tmp_path: Path) -> None:
-    load = tmp_path / "load.py"
+    load, application = tmp_path / "load.py", tmp_path / "app.py"
     load.write_text("")
+    application.write_text("")
     file = tmp_path / "run.toml"
-    file.write_text(f'name = "orders"\napplication = "app.py"\nload = "{load}"\nmessages = 10\nrepeats = 2\n')
+    file.write_text(
+        f'name = "orders"\napplication = "{application}"\nload = "{load}"\nmessages = 10\nrepeats = 2\n'
+    )
     ended = CliRunner().invoke(app, ["lab", "run", str(file), "--out", str(tmp_path / "out")])
     assert str(load) in str(ended.exception)
     assert ended.stderr.splitlines() == ["orders, repeat 1 of 2: making the load and its expected results"]

@@ -96,12 +96,23 @@ def test_it_repeats_as_often_as_the_run_file_says(tree: Path) -> None:
 
 
 def test_a_repeat_that_fails_names_its_version_and_why(tree: Path) -> None:
-    commit(tree, {"wrong": ""}, tag="wrong")
+    commit(tree, {"wrong": "0"}, tag="wrong")
     ended = run(tree, "--against", "old")
     assert (
         str(ended.exception) == "this tree: `bettong lab run` ended with exit code 1: the results are wrong"
     )
     assert not (tree.parent / "out").exists()
+    assert is_clean(tree)
+
+
+def test_finished_pairs_are_kept_when_a_later_repeat_fails(tree: Path) -> None:
+    commit(tree, {"wrong": "2"}, tag="wrong")
+    ended = run(tree, "--against", "old", "--repeats", "4")
+    assert "this tree: `bettong lab run` ended with exit code 1" in str(ended.exception)
+    before, after = sorted((tree.parent / "out").iterdir())
+    assert [round(value) for value in read(before).metrics[0].values] == [100]
+    assert [round(value) for value in read(after).metrics[0].values] == [200]
+    assert "steady: not all of its 4 repeats were finished; kept: 1" in ended.output
     assert is_clean(tree)
 
 

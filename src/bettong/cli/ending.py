@@ -17,6 +17,9 @@ from bettong.cli.exit_codes import INTERRUPTED, TERMINATED, USAGE
 from bettong.errors import BettongError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+# Errors of a name that was given, wherever it is looked up first.
+_NAME = {errno.ENAMETOOLONG, errno.ELOOP}
+_NAME_CHARACTERS_MAX = 200
 
 
 def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
@@ -30,6 +33,9 @@ def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
         complain(str(error))
         return error.exit_code
     except OSError as error:
+        if error.errno in _NAME:
+            complain(f"{str(error.filename)[:_NAME_CHARACTERS_MAX]}: {error.strerror}")
+            return USAGE
         if error.errno not in _FULL or error.filename is not None:
             raise
         complain(

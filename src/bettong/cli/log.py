@@ -51,6 +51,8 @@ def log(
     from bettong.testing import write_log
     from bettong.testing.logged import is_needed, with_tables
 
+    if since is not None and until is not None and since >= until:
+        raise typer.BadParameter(f"--since {since} is not before --until {until}: no message lies between")
     app = loaded_application(application)
     planned = plan(app)
     stages = source_stages(planned)

@@ -270,7 +270,8 @@ def _pairs(files: list[str]) -> list[tuple[str, Path]]:
                 f"source {source!r} is given twice: send its files one after the other, which keeps their order"
             )
         if path != _STANDARD_INPUT and not path.is_file():
-            raise typer.BadParameter(f"{str(path)!r}, for source {source!r}, is not a file")
+            remedy = "; give - and pipe it in" if path.is_fifo() else ""
+            raise typer.BadParameter(f"{str(path)!r}, for source {source!r}, is not a file{remedy}")
     return pairs
 
 

@@ -11,7 +11,7 @@ seconds = 30
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -233,9 +233,30 @@ def lasting(spec: RunSpec, seconds: float) -> RunSpec:
 
 
 def read_all(paths: Sequence[Path]) -> list[RunSpec]:
-    """Reads run files that take turns. Raises SettingsError, also if two have one name, which names their folders."""
+    """Reads run files that take turns. Raises SettingsError, also if a file that one names is missing.
+
+    Two of one name are an error, too, because it names their folders.
+    """
     specs = [read(path) for path in paths]
     names = [spec.name for spec in specs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise SettingsError(f"two run files are called {min(twice)!r}: give each a name of its own")
+    if faults := [fault for path, spec in zip(paths, specs, strict=True) for fault in _missing(path, spec)]:
+        raise SettingsError("; ".join(faults))
     return specs
+
+
+def _missing(path: Path, spec: RunSpec) -> Iterator[str]:
+    """A fault for each file that is missing: better now than after hours of other runs."""
+    named = {"application": spec.application.partition(":")[0]}
+    if isinstance(spec.load, str):
+        named["load"] = spec.load
+    else:
+        named |= {
+            f"load.sources[{number}].file": each.file
+            for number, each in enumerate(spec.load.sources)
+            if each.file is not None
+        }
+    for field, file in named.items():
+        if not Path(file).is_file():
+            yield f"{path}: {field} = {file!r}: there is no such file; name it from the working directory, {Path.cwd()}"

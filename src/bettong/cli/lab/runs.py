@@ -21,7 +21,7 @@ from bettong.cli.lab.showing import (
     print_folder,
     showing_progress,
 )
-from bettong.cli.lab.tables import repeats_note, results_table
+from bettong.cli.lab.tables import kept_note, repeats_note, results_table
 from bettong.lab.folder import check_writable, results, save
 from bettong.lab.machine.facts import run_facts
 from bettong.lab.results import differences, read
@@ -31,18 +31,30 @@ from bettong.lab.statistics.comparison import Comparison, check_installed, compa
 from bettong.lab.statistics.objective import missed
 from bettong.lab.tails import tail_notes
 from bettong.lab.versions.checkouts import other, this_tree
-from bettong.lab.versions.turns import in_turns
+from bettong.lab.versions.turns import VersionTurns
 
 
 def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Path, *, json: bool) -> None:
-    """Runs each spec `repeats` times, in turns, and prints its results; exits with the code of missed objectives."""
+    """Runs each spec `repeats` times, in turns, and prints its results; exits with the code of missed objectives.
+
+    Finished repeats are saved, too, when a later one fails or is interrupted.
+    """
     check_writable(out)
     machine = run_facts()
     repeated: list[list[Repeat]] = [[] for _ in specs]
-    for number in range(repeats):
+    try:
+        for number in range(repeats):
+            for spec, found in zip(specs, repeated, strict=True):
+                with showing_progress(f"{spec.name}, repeat {number + 1} of {repeats}") as say:
+                    found.append(once(spec, say=say))
+    except BaseException:
         for spec, found in zip(specs, repeated, strict=True):
-            with showing_progress(f"{spec.name}, repeat {number + 1} of {repeats}") as say:
-                found.append(once(spec, say=say))
+            if found:
+                terminal.print(kept_note(spec.name, len(found), repeats), markup=False, soft_wrap=True)
+                print_folder(
+                    terminal, save(out, spec, found, results(spec, found, machine, datetime.now(UTC)))
+                )
+        raise
     faults, rows = [], []
     for spec, found in zip(specs, repeated, strict=True):
         measured = results(spec, found, machine, datetime.now(UTC))
@@ -81,8 +93,17 @@ def run_against(
             before = opened.enter_context(other(against, here, prepare))
         for word, version in (("before", before), ("after", here)):
             terminal.print(f"{word}: {version}", markup=False, soft_wrap=True)
-        with showing_progress(f"in turns with {against}") as say:
-            made = in_turns(before, here, files, repeats, scratch=scratch, out=out, say=say)
+        turns = VersionTurns(before, here, files, scratch)
+        try:
+            with showing_progress(f"in turns with {against}") as say:
+                turns.run(repeats, say)
+        except BaseException:
+            for spec, folders in zip(specs, turns.joined(out), strict=False):
+                terminal.print(kept_note(spec.name, turns.pairs, repeats), markup=False, soft_wrap=True)
+                for folder in folders:
+                    print_folder(terminal, folder)
+            raise
+        made = turns.joined(out)
     compared: list[Comparison] = []
     rows = []
     for spec, folders in zip(specs, made, strict=True):

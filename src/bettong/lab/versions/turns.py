@@ -19,37 +19,49 @@ from bettong.local.processes import Command
 _STOP_S_MAX = 600.0
 
 
-def in_turns(
-    before: Checkout,
-    after: Checkout,
-    files: Sequence[Path],
-    repeats: int,
-    *,
-    scratch: Path,
-    out: Path,
-    say: Callable[[str], None],
-) -> list[tuple[Path, Path]]:
-    """Runs each file `repeats` times in both versions; returns the folders of each file's results, `before` first.
+class VersionTurns:
+    """Measures run files in two versions. `scratch`: for the repeats' folders."""
 
-    The versions begin in turn, `before` first. Raises LabError if a repeat fails, or a version is changed meanwhile.
-    `scratch`: for the repeats' folders. `say`: called with what runs now.
-    """
-    versions = (before, after)
-    run_files = [[run_file(file, each, after) for each in versions] for file in files]
-    contents = [each.content for each in versions]
-    found: list[tuple[list[Path], list[Path]]] = [([], []) for _ in files]
-    for repeat in range(repeats):
-        for number, file in enumerate(files):
-            for side in (0, 1) if repeat % 2 == 0 else (1, 0):
-                version = versions[side]
-                say(f"{file}, repeat {repeat + 1} of {repeats}, {version.name}")
-                folder = scratch / f"{number}-{side}-{repeat}"
-                found[number][side].append(_repeat(version, run_files[number][side], folder))
-                if version.content != contents[side]:
-                    raise LabError(
-                        f"{version.name} was changed while it was measured: leave it alone until the end"
-                    )
-    return [(_joined(one, before, out), _joined(other, after, out)) for one, other in found]
+    def __init__(self, before: Checkout, after: Checkout, files: Sequence[Path], scratch: Path) -> None:
+        """Raises LabError if a version lacks a file."""
+        self._versions = (before, after)
+        self._files = files
+        self._run_files = [[run_file(file, each, after) for each in self._versions] for file in files]
+        self._contents = [each.content for each in self._versions]
+        self._scratch = scratch
+        # By file: the folders of both versions, a pair for each repeat.
+        self._found: list[list[tuple[Path, Path]]] = [[] for _ in files]
+
+    @property
+    def pairs(self) -> int:
+        """How many repeats of all files both versions have finished."""
+        return min(map(len, self._found))
+
+    def run(self, repeats: int, say: Callable[[str], None]) -> None:
+        """Runs each file `repeats` times in both versions, which begin in turn, `before` first.
+
+        Raises LabError if a repeat fails, or a version is changed meanwhile. `say`: called with what runs now.
+        """
+        for repeat in range(repeats):
+            for number, file in enumerate(self._files):
+                pair: dict[int, Path] = {}
+                for side in (0, 1) if repeat % 2 == 0 else (1, 0):
+                    version = self._versions[side]
+                    say(f"{file}, repeat {repeat + 1} of {repeats}, {version.name}")
+                    folder = self._scratch / f"{number}-{side}-{repeat}"
+                    pair[side] = _repeat(version, self._run_files[number][side], folder)
+                    if version.content != self._contents[side]:
+                        raise LabError(
+                            f"{version.name} was changed while it was measured: leave it alone until the end"
+                        )
+                self._found[number].append((pair[0], pair[1]))
+
+    def joined(self, out: Path) -> list[tuple[Path, Path]]:
+        """Joins the finished pairs of each file: the folders of its results in both versions. None without a pair."""
+        return [
+            (_joined(one, self._versions[0], out), _joined(other, self._versions[1], out))
+            for one, other in (zip(*found[: self.pairs], strict=True) for found in self._found if self.pairs)
+        ]
 
 
 def _joined(repeats: Sequence[Path], version: Checkout, out: Path) -> Path:
