@@ -39,7 +39,7 @@ SHARE = 2
 # Clients without a token that send partial requests.
 CONNECTIONS = 12
 CALLS = 8
-TURNS = 4
+TURNS, TURNS_MAX = 4, 16
 BYTES_PER_S = 10 * MEGABYTE
 # Memory for bytes between two polls of a loaded machine, and for what the C library does not return.
 OVERSHOOT_BYTES = 100 * MEGABYTE
@@ -108,6 +108,13 @@ def test_one_client_leaves_subscriptions_for_others(subscribed: Callable[[str], 
     eventually(let_in)
 
 
+def serves_others(guarded: ReceiverProcess, subscribed: Callable[[str], Any]) -> None:
+    assert grpc_serves(guarded.address)
+    call = subscribed(OTHER)
+    assert next(call).ByteSize()
+    call.cancel()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_half_sent_requests_leave_memory_and_calls_for_others(
     guarded: ReceiverProcess, subscribed: Callable[[str], Any], method: str
@@ -124,11 +131,15 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
     port = int(guarded.address.rpartition(":")[2])
     half = message(bytes(REQUEST_BYTES_MAX - 100))[:-50]
     floods: list[HalfSender] = []
+    freed_least = 1.5 * (REQUESTS_BYTES_MAX + OVERSHOOT_BYTES)
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS + 1))
         stack.callback(over.set)  # before joining the threads, also after a failure
         watching = threads.submit(watch)
-        for _ in range(TURNS):
+        for turn in range(TURNS_MAX):
+            # On a busy machine a turn may end while the server still frees what others have sent.
+            if turn >= TURNS and (method == SUBSCRIBE or sum(flood.sent for flood in floods) > freed_least):
+                break
             newest = [
                 stack.enter_context(HalfSender(port, bytes_per_s=BYTES_PER_S)) for _ in range(CONNECTIONS)
             ]
@@ -137,10 +148,7 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
                     flood.call(method, half)
             floods += newest
             done = [threads.submit(flood.run, 0.5) for flood in newest]
-            assert grpc_serves(guarded.address)
-            call = subscribed(OTHER)
-            assert next(call).ByteSize()
-            call.cancel()
+            serves_others(guarded, subscribed)
             for each in done:
                 each.result()
         for _ in range(4):
@@ -148,10 +156,7 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
             for _ in range(200):
                 flood.call(method, half[:60])
             flood.run(0.2)
-        assert grpc_serves(guarded.address)
-        call = subscribed(OTHER)
-        assert next(call).ByteSize()
-        call.cancel()
+        serves_others(guarded, subscribed)
         over.set()
         watching.result()
     sent = sum(flood.sent for flood in floods)
@@ -165,4 +170,4 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
         assert sent < CONNECTIONS * CALLS * TURNS * 2 * 65_536, reported
     else:
         # Calls that are not closed stay open: what they sent would be held.
-        assert sent > 1.5 * (REQUESTS_BYTES_MAX + OVERSHOOT_BYTES), reported
+        assert sent > freed_least, reported
