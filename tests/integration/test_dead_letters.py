@@ -320,7 +320,9 @@ def test_an_application_without_dead_letters_has_none(world: World) -> None:
     assert world.run("retry", "--all") == (0, "0 sent; 0 were sent before, 0 cannot be sent again\n")
 
 
-@pytest.mark.parametrize("command", [("list",), ("list", "--each", "--json"), ("retry", "--all", "--dry-run")])
+@pytest.mark.parametrize(
+    "command", [("list",), ("list", "--each", "--json"), ("retry", "--all", "--dry-run")]
+)
 def test_a_computation_that_there_is_not_is_an_error(command: tuple[str, ...], world: World) -> None:
     code, text = world.run(*command, "--computation", "ad")
     assert code == 2
