@@ -160,8 +160,7 @@ def retry(
     ids = [_id(text) for text in only or ()]
     chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
     resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)
-    console = Console(highlight=False)
-    found = None
+    console, found = Console(highlight=False), None
     for found in chosen:
         if (text := resending.retry(found, time.time_ns())) is not None:
             console.print(text, markup=False, soft_wrap=True)
