@@ -318,3 +318,17 @@ def test_wrong_names_and_positions_say_what_to_do(world: World, tmp_path: Path) 
 def test_an_application_without_dead_letters_has_none(world: World) -> None:
     assert world.run("list") == (0, "0 dead letters\n")
     assert world.run("retry", "--all") == (0, "0 sent; 0 were sent before, 0 cannot be sent again\n")
+
+
+@pytest.mark.parametrize(
+    "command", [("list",), ("list", "--each", "--json"), ("retry", "--all", "--dry-run")]
+)
+def test_a_computation_that_there_is_not_is_an_error(command: tuple[str, ...], world: World) -> None:
+    code, text = world.run(*command, "--computation", "ad")
+    assert code == 2
+    assert "nothing is called 'ad'; there are add, numbers, sums (see" in text
+    for known in ("add", "numbers", "sums"):
+        assert world.run(*command, "--computation", known)[0] == 0
+    world.send(b"!a=1")
+    world.process()
+    assert world.run(*command, "--computation", "add")[0] == 0

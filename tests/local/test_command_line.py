@@ -363,18 +363,6 @@ def test_the_output_of_a_command_is_no_file_and_the_error_says_how_it_is_sent(tm
     assert "is not a file; give - and pipe it in" in ran.stderr
 
 
-def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback() -> None:
-    script = (
-        "import builtins, sys; real = builtins.__import__\n"
-        "def interrupted(name, *others):\n"
-        "    if name == 'bettong.cli.main': raise KeyboardInterrupt\n"
-        "    return real(name, *others)\n"
-        "from bettong.__main__ import main; builtins.__import__ = interrupted; main()"
-    )
-    ran = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (130, "")
-
-
 def test_a_stream_that_is_closed_is_read_as_empty_and_written_to_in_vain() -> None:
     script = "import sys; from bettong.cli.ending import fill_closed_streams as fill; fill();"
     for closed, use in (("1>&-", "sys.stdout.write('x')"), ("0<&-", "assert sys.stdin.buffer.read() == b''")):

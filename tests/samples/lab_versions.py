@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-# Its run appends its version to the file `turns`, and measures what the file `speed` says. The file `wrong` says after
-# how many turns its results are wrong.
+# Its run appends its version to the file `turns`, and measures what the file `speed` says. The files `wrong` and
+# `changes` say after how many turns its results are wrong, and it commits a change.
 _MAIN = """
 import json, os, pathlib, shutil, signal, sys, time
 
@@ -25,12 +25,16 @@ if pathlib.Path("waits").exists():
     signal.signal(signal.SIGTERM, lambda *_: (open(os.environ["TURNS"] + ".ended", "w"), sys.exit(143)))
     open(os.environ["TURNS"] + ".waits", "w").write(str(os.getpid()))
     time.sleep(60)
-wrong = pathlib.Path("wrong")
-if wrong.exists() and len(pathlib.Path(turns).read_text().split()) > int(wrong.read_text()):
+def is_due(name):
+    file = pathlib.Path(name)
+    return file.exists() and len(pathlib.Path(turns).read_text().split()) > int(file.read_text())
+
+if is_due("wrong"):
     print("steady, repeat 1 of 1: sending the load", file=sys.stderr)
     sys.exit("bettong: error: the results are wrong")
-if pathlib.Path("changes").exists():
+if is_due("changes"):
     pathlib.Path("app.py").write_text("changed")
+    os.system("git -c user.name=a -c user.email=a@b.c -c commit.gpgsign=false commit --quiet -am changed")
 number = len(list(pathlib.Path(words["--out"]).parent.glob("*")))
 made = pathlib.Path(words["--out"]) / f"2026-11-28T00-00-{number:02}Z-steady"
 made.mkdir(parents=True)

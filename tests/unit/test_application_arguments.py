@@ -95,7 +95,7 @@ def test_handlers_are_by_streams_of_the_application(trades: Any) -> None:
 @pytest.mark.parametrize(
     ("migrate", "text"),
     [
-        (7, "must take an old state and its version: 7 is not a callable object"),
+        (7, "migrate=7: expected a function of an old state and its version"),
         (upgraded, "must take an old state and its version: too many positional arguments"),
         (upgraded_later, "migrate: it is an async function"),
         (upgrades, "migrate: it is an async function"),

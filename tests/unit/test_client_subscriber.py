@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import grpc
 import pytest
 
+from bettong.cli.ending import end_well
+from bettong.cli.main import app as command_line
 from bettong.client import subscriber as subscriber_module
 from bettong.client.credentials import Credentials
 from bettong.client.subscriber import Position, Result, Subscriber
@@ -17,6 +20,7 @@ from bettong.errors import ClientError
 from bettong.v1.subscribe_pb2 import SubscribeRequest, SubscribeResponse
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceServicer, add_SubscribeServiceServicer_to_server
 from tests.servers.grpc_service import serving
+from tests.waiting import eventually
 
 
 class Numbers(SubscribeServiceServicer):
@@ -80,3 +84,43 @@ def test_a_subscriber_that_gave_up_continues_when_it_is_asked_again() -> None:
         one.close()
         assert list(one) == []
     assert found == [[b"%d" % number] for number in range(4)]
+
+
+def test_tail_says_that_the_receiver_is_away_once_each_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bettong.cli.tail._AWAY_S", 0.02)
+    numbers, said = Numbers(), ""
+    numbers.is_away = True
+    with serving(partial(add_SubscribeServiceServicer_to_server, numbers)) as address:
+        line = ["tail", "numbers", "--receiver", address, "--count", "5"]
+        with ThreadPoolExecutor(1) as thread:
+            ended = thread.submit(end_well, command_line, line, name="bettong")
+
+            def waits() -> bool:
+                nonlocal said
+                said += capsys.readouterr().err
+                return bool(said)
+
+            eventually(waits, what="it says why no results come")
+            numbers.is_away = False
+            assert ended.result() == 0
+    found = capsys.readouterr()
+    lines = (said + found.err).splitlines()
+    assert lines[0] == f"waiting: receiver {address} is away (away)"
+    assert set(lines[1:]) <= {f"waiting: receiver {address} is away (it stops)"}
+    assert found.out.splitlines() == [str(number) for number in range(5)]
+
+
+def test_a_subscriber_says_why_no_results_come() -> None:
+    numbers = Numbers()
+    with reading(numbers) as one:
+        assert one.hindrance == ""
+        assert next(one).messages == [b"0"]
+        numbers.is_away = True
+        with pytest.raises(ClientError):
+            list(one)
+        assert one.hindrance.endswith("is away (away)")
+        numbers.is_away = False
+        assert next(one).messages == [b"3"]
+        assert one.hindrance == ""

@@ -112,14 +112,31 @@ def test_finished_pairs_are_kept_when_a_later_repeat_fails(tree: Path) -> None:
     before, after = sorted((tree.parent / "out").iterdir())
     assert [round(value) for value in read(before).metrics[0].values] == [100]
     assert [round(value) for value in read(after).metrics[0].values] == [200]
-    assert "steady: not all of its 4 repeats were finished; kept: 1" in ended.output
+    assert "steady: kept 1 of 4 repeats" in ended.output
     assert is_clean(tree)
 
 
 def test_a_version_that_is_changed_meanwhile_is_no_measurement(tree: Path) -> None:
-    write(tree, {"changes": ""})
-    ended = run(tree, "--against", "old")
+    write(tree, {"changes": "2"})
+    before = git(tree, "describe", "--always")
+    ended = run(tree, "--against", "old", "--repeats", "4")
     assert "this tree was changed while it was measured" in str(ended.exception)
+    _, after = sorted((tree.parent / "out").iterdir())
+    assert after.name.endswith(before), "what was measured before the change has the name of then"
+    assert read(after).machine["commit"] == before
+
+
+def test_of_several_files_each_keeps_the_pairs_that_it_has(tree: Path) -> None:
+    commit(
+        tree,
+        {"wrong": "2", "other.toml": (tree / "run.toml").read_text().replace("steady", "other")},
+        tag="x",
+    )
+    commit(tree, {"app.py": "# changed"}, tag="wrong")
+    ended = run(tree, "other.toml", "--against", "x", "--repeats", "4")
+    assert "the results are wrong" in str(ended.exception)
+    assert "steady: kept 1 of 4 repeats" in ended.output
+    assert "other: kept" not in ended.output
 
 
 def test_what_prepares_a_worktree_needs_one(tree: Path) -> None:

@@ -85,8 +85,26 @@ def test_finished_repeats_are_kept_when_a_later_one_fails(
     assert ended.exit_code != 0
     one, two = sorted((folder / "lab-results").iterdir(), key=lambda each: each.name[-3:])
     assert [read(each).metrics[0].values for each in (one, two)] == [(1.0, 2.0), (10.0,)]
-    assert "one: not all of its 5 repeats were finished; kept: 2" in ended.output
-    assert f"two: not all of its 5 repeats were finished; kept: 1\nlab-results/{two.name}" in ended.output
+    assert "one: kept 2 of 5 repeats" in ended.output
+    assert f"two: kept 1 of 5 repeats\nlab-results/{two.name}" in ended.output
+
+
+def test_what_cannot_be_kept_does_not_hide_why_the_run_failed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = iter([1.0, 10.0])
+
+    def once(_: RunSpec, **__: object) -> Repeat:
+        if (rate := next(rates, None)) is None:
+            (folder / "lab-results").write_text("in the way")
+            raise LabError("the results are wrong")
+        return Repeat([Measured("throughput", "messages/s", rate)])
+
+    monkeypatch.setattr("bettong.cli.lab.runs.once", once)
+    ended = run("one.toml", "two.toml", "--repeats", "5")
+    assert str(ended.exception) == "the results are wrong"
+    for name in ("one", "two"):
+        assert f"{name}: 1 of 5 repeats are lost: lab-results cannot be written" in ended.output
 
 
 def test_a_run_that_fails_at_once_leaves_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -294,5 +294,9 @@ def check_version(owner: str, version: object, migrate: Any = None) -> None:
         raise ApplicationError(f"{owner}: version={version!r}: expected a number from 1 on")
     if migrate is None:
         return
+    if not callable(migrate):
+        raise ApplicationError(
+            f"{owner}: migrate={migrate!r}: expected a function of an old state and its version"
+        )
     check_plain(f"{owner}: migrate", migrate)
     check_arguments(f"{owner}: migrate={migrate!r}", migrate, (None, 1), "an old state and its version")

@@ -33,7 +33,7 @@ def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
         complain(str(error))
         return error.exit_code
     except OSError as error:
-        if error.errno in _NAME:
+        if error.errno in _NAME and error.filename is not None:
             complain(f"{str(error.filename)[:_NAME_CHARACTERS_MAX]}: {error.strerror}")
             return USAGE
         if error.errno not in _FULL or error.filename is not None:

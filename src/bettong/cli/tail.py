@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.services import RECEIVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bettong.client.subscriber import Subscriber
+
+# A receiver that restarts is back sooner.
+_AWAY_S = 2.0
 
 _SINK = typer.Argument(
     metavar="SINK", help="The sink to read; `dead-letters` for what could not be processed."
@@ -34,7 +44,7 @@ def tail(
 
     target = receiver or address_of(RECEIVER.name, directory)
     left = count
-    with Subscriber(target, sink, start=start) as results:
+    with Subscriber(target, sink, start=start) as results, _saying_why(results):
         for result in results:
             messages = result.messages if left is None else result.messages[:left]
             try:
@@ -48,6 +58,28 @@ def tail(
                 left -= len(messages)
                 if left == 0:
                     return
+
+
+@contextmanager
+def _saying_why(results: Subscriber) -> Iterator[None]:
+    """Inside, prints on stderr that no results come because the receiver is away, once each time."""
+    over = Event()
+
+    def watch() -> None:
+        said = ""
+        while not over.wait(_AWAY_S):
+            why = results.hindrance
+            if why and not said:
+                typer.echo(f"waiting: {why}", err=True)
+            said = why
+
+    watching = Thread(target=watch, name="saying why", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
 
 
 def shown(message: bytes) -> str:

@@ -90,6 +90,7 @@ class Subscriber(Closing):
         self._credentials = credentials if credentials is not None else Credentials.from_environment()
         self._channel = self._credentials.channel(target, _OPTIONS)
         self._served = False
+        self._hindrance = ""
         self._call: grpc.Call | None = None
         self._results = self._read()
 
@@ -97,6 +98,11 @@ class Subscriber(Closing):
     def positions(self) -> list[Position]:
         """The position of each partition after the results that were returned so far."""
         return list(self._positions.values())
+
+    @property
+    def hindrance(self) -> str:
+        """Why no results come, in words; empty while a receiver answers, which may have none. From any thread."""
+        return self._hindrance
 
     def __iter__(self) -> Iterator[Result]:
         return self
@@ -133,6 +139,7 @@ class Subscriber(Closing):
             try:
                 for response in call:
                     self._served = True
+                    self._hindrance = ""
                     backoff.reset()
                     failing_since_s = None
                     # Made before its position is stored: an interrupt in between must not skip it.
@@ -150,6 +157,7 @@ class Subscriber(Closing):
             failing_since_s = now_s if failing_since_s is None else failing_since_s
             if now_s - failing_since_s > self._reconnect_s:
                 raise failure
+            self._hindrance = f"receiver {self._target} is away ({call.details()})"
             backoff.wait(self._closed)
 
     def _error_of(self, call: grpc.Call) -> ClientError:

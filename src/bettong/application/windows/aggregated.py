@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from bettong.application.execution_mode import BuiltIn
 from bettong.application.windows.aggregate import Aggregate
+from bettong.application.windows.aggregates import Sum
 from bettong.application.windows.readings import (
     NOTHING,
     Added,
@@ -41,11 +42,11 @@ _HELD_BY = {
     "text": ("json",),
     "bytes": ("text",),
     "decimal": ("float",),
-    "enum": ("int", "float", "text", "json"),
     "list": ("json",),
-    "dict": ("json",),
-    "object": ("json",),
+    "dict": ("json", "object"),
+    "object": ("json", "dict"),
 }
+_OF_ANY_CLASS = ("json", "enum")  # kinds of values that any field may hold
 
 
 def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Result]:
@@ -198,7 +199,8 @@ def _check_held(owner: str, field: Field, aggregate: Aggregate, schema: Schema) 
     if aggregate.result_kinds or not isinstance(read, str):
         return
     kind, held = (held_field(each).kind_name for each in (schema.fields[schema.position(read)], field))
-    if kind != "json" and held not in (kind, *_HELD_BY.get(kind, ())):
+    value = "int" if kind == "bool" and isinstance(aggregate, Sum) else kind
+    if value not in _OF_ANY_CLASS and held not in (value, *_HELD_BY.get(value, ())):
         raise ApplicationError(
             f"{owner}={type(aggregate).__name__}({read!r}): {schema.name}.{read} is {kind}, and the result's field is"
             f" {held}, which cannot hold it; annotate both alike, or give a function that converts"

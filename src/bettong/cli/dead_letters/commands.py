@@ -61,13 +61,16 @@ def list_(
 
     if before is not None and not each:
         raise typer.BadParameter("--before goes with --each, which lists dead letters one by one")
-    log = _log(*_found(application, directory, kafka))
+    planned, where = _found(application, directory, kafka)
+    log = _log(planned, where)
     found = matching(log.dead_letters(), computation, origin)
     if each:
         order = log.at(_id(before)).order if before is not None else None
-        print_each(found, log.retried(), limit, order, json=json)
+        any_ = print_each(found, log.retried(), limit, order, json=json)
     else:
-        print_reasons(found, limit, json=json)
+        any_ = print_reasons(found, limit, json=json)
+    if not any_:
+        _check_name(planned, computation)
 
 
 @dead_letters.command()
@@ -157,7 +160,7 @@ def retry(
     ids = [_id(text) for text in only or ()]
     chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
     resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)
-    console = Console(highlight=False)
+    console, found = Console(highlight=False), None
     for found in chosen:
         if (text := resending.retry(found, time.time_ns())) is not None:
             console.print(text, markup=False, soft_wrap=True)
@@ -165,6 +168,8 @@ def retry(
             break
     for text in resending.summary():
         console.print(text, markup=False, soft_wrap=True)
+    if found is None:
+        _check_name(plan, computation)
     if resending.sent == limit and not ids:
         console.print("stopped at --limit: run it again for the rest", markup=False, soft_wrap=True)
     if ids and resending.held:
@@ -177,6 +182,14 @@ def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tup
 
     planned = loaded_plan(application)
     return planned, locations(application, planned.application, directory, kafka=kafka)
+
+
+def _check_name(plan: Plan, computation: str | None) -> None:
+    """Raises BadParameter for an unknown name. Computations of earlier versions may have left dead letters, too."""
+    sources = [source.name for source in plan.sources]
+    known = sorted({*sources, *(name for stage in plan.stages for name in stage.on_error())})
+    if computation is not None and computation not in known:
+        raise typer.BadParameter(f"nothing is called {computation!r}; there are {', '.join(known)}")
 
 
 def _log(plan: Plan, where: Locations) -> DeadLetterLog:

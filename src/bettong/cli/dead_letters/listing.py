@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from bettong.inspection.dead_letters import Found, Order, ResendMark
 
 
-def print_reasons(found: Iterable[Found], limit: int, *, json: bool) -> None:
-    """Prints the number of dead letters by computation and reason, the most frequent first."""
+def print_reasons(found: Iterable[Found], limit: int, *, json: bool) -> bool:
+    """Prints the number of dead letters by computation and reason, the most frequent first; whether there is any."""
     from bettong.cli.dead_letters.tables import reasons_table
     from bettong.inspection.json_lines import reason_json
     from bettong.inspection.reason_counts import ReasonCounts, by_computation, counted, most_frequent
@@ -25,13 +25,14 @@ def print_reasons(found: Iterable[Found], limit: int, *, json: bool) -> None:
     if json:
         for row in rows[:limit]:
             sys.stdout.write(reason_json(row) + "\n")
-        return
+        return bool(rows)
     console = _console()
     if rows:
         console.print(reasons_table(rows[:limit], console.width))
     _print_total(console, by_computation(counts))
     if len(rows) > limit:
         console.print(f"{len(rows) - limit} more reasons: --limit {len(rows)}", style="dim")
+    return bool(rows)
 
 
 def print_each(
@@ -41,8 +42,8 @@ def print_each(
     before: Order | None,
     *,
     json: bool,
-) -> None:
-    """Prints the newest `limit` dead letters that are older than `before`, newest first."""
+) -> bool:
+    """Prints the newest `limit` dead letters that are older than `before`, newest first; whether there is any."""
     from bettong.cli.dead_letters.tables import dead_letters_table
     from bettong.inspection.dead_letters import page
     from bettong.inspection.json_lines import dead_letter_json
@@ -51,13 +52,14 @@ def print_each(
     if json:
         for each in newest:
             sys.stdout.write(dead_letter_json(each, marks.get(each.id)) + "\n")
-        return
+        return bool(counts)
     console = _console()
     if newest:
         console.print(dead_letters_table(newest, marks, console.width))
     _print_total(console, counts)
     if len(newest) == limit and counts.total() > limit:
         console.print(f"older ones: --before {newest[-1].id}", style="dim")
+    return bool(counts)
 
 
 def print_one(found: Found, retry: str, message: str) -> None:

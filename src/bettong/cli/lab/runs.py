@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_lines
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,8 @@ from bettong.cli.lab.showing import (
     print_folder,
     showing_progress,
 )
-from bettong.cli.lab.tables import kept_note, repeats_note, results_table
+from bettong.cli.lab.tables import repeats_note, results_table
+from bettong.errors import LabError
 from bettong.lab.folder import check_writable, results, save
 from bettong.lab.machine.facts import run_facts
 from bettong.lab.results import differences, read
@@ -49,11 +51,7 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
                     found.append(once(spec, say=say))
     except BaseException:
         for spec, found in zip(specs, repeated, strict=True):
-            if found:
-                terminal.print(kept_note(spec.name, len(found), repeats), markup=False, soft_wrap=True)
-                print_folder(
-                    terminal, save(out, spec, found, results(spec, found, machine, datetime.now(UTC)))
-                )
+            _keep(terminal, spec.name, len(found), repeats, partial(_saved, out, spec, found, machine))
         raise
     faults, rows = [], []
     for spec, found in zip(specs, repeated, strict=True):
@@ -69,6 +67,28 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
     if json:
         typer.echo(json_lines.dumps(rows, indent=2))
     exit_with_faults(terminal, "missed", faults)
+
+
+def _saved(out: Path, spec: RunSpec, found: Sequence[Repeat], machine: dict[str, str]) -> Sequence[Path]:
+    return [save(out, spec, found, results(spec, found, machine, datetime.now(UTC)))]
+
+
+def _keep(
+    terminal: Console, run: str, finished: int, repeats: int, saved: Callable[[], Sequence[Path]]
+) -> None:
+    """Saves the finished repeats of a run that fails. If that fails, too, prints why: the run's own error is raised."""
+    if not finished:
+        return
+    try:
+        folders = saved()
+    except (LabError, OSError) as error:
+        terminal.print(
+            f"{run}: {finished} of {repeats} repeats are lost: {error}", markup=False, soft_wrap=True
+        )
+        return
+    terminal.print(f"{run}: kept {finished} of {repeats} repeats", markup=False, soft_wrap=True)
+    for folder in folders:
+        print_folder(terminal, folder)
 
 
 def run_against(
@@ -98,12 +118,10 @@ def run_against(
             with showing_progress(f"in turns with {against}") as say:
                 turns.run(repeats, say)
         except BaseException:
-            for spec, folders in zip(specs, turns.joined(out), strict=False):
-                terminal.print(kept_note(spec.name, turns.pairs, repeats), markup=False, soft_wrap=True)
-                for folder in folders:
-                    print_folder(terminal, folder)
+            for spec, pairs in zip(specs, turns.finished, strict=True):
+                _keep(terminal, spec.name, len(pairs), repeats, partial(turns.join, pairs, out))
             raise
-        made = turns.joined(out)
+        made = [turns.join(pairs, out) for pairs in turns.finished]
     compared: list[Comparison] = []
     rows = []
     for spec, folders in zip(specs, made, strict=True):

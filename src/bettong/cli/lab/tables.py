@@ -125,11 +125,6 @@ def repeats_note(metrics: Sequence[str], repeats: int) -> str:
     return f"to compare it with another run, each needs {said}: this one has {repeats} (`--repeats`)"
 
 
-def kept_note(run: str, finished: int, repeats: int) -> str:
-    """What is saved of a run that has not ended well."""
-    return f"{run}: not all of its {repeats} repeats were finished; kept: {finished}"
-
-
 def probe_line(probe: Probe) -> str:
     """The outcome of a rate that was tried."""
     unknown = "" if probe.why or probe.lag_per_s is not None else "; too short to say whether the lag grows"

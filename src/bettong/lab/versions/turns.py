@@ -7,8 +7,10 @@ The version's own code runs, measures and writes a repeat. Here only the folders
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from bettong.errors import LabError
 from bettong.lab.folder import RESULTS, join_repeats
@@ -19,23 +21,34 @@ from bettong.local.processes import Command
 _STOP_S_MAX = 600.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A version as it was when the turns began. `label`: its commit, or how the user named it."""
+
+    checkout: Checkout
+    label: str
+    facts: Mapping[str, str]
+    content: str
+
+    @classmethod
+    def of(cls, checkout: Checkout) -> Self:
+        return cls(checkout, checkout.commit or checkout.name, checkout.facts, checkout.content)
+
+    def join(self, repeats: Sequence[Path], out: Path) -> Path:
+        return join_repeats(repeats, out, self.label, self.facts)
+
+
 class VersionTurns:
     """Measures run files in two versions. `scratch`: for the repeats' folders."""
 
     def __init__(self, before: Checkout, after: Checkout, files: Sequence[Path], scratch: Path) -> None:
         """Raises LabError if a version lacks a file."""
-        self._versions = (before, after)
+        self._run_files = [[run_file(file, each, after) for each in (before, after)] for file in files]
         self._files = files
-        self._run_files = [[run_file(file, each, after) for each in self._versions] for file in files]
-        self._contents = [each.content for each in self._versions]
+        self._versions = (_Version.of(before), _Version.of(after))
         self._scratch = scratch
         # By file: the folders of both versions, a pair for each repeat.
-        self._found: list[list[tuple[Path, Path]]] = [[] for _ in files]
-
-    @property
-    def pairs(self) -> int:
-        """How many repeats of all files both versions have finished."""
-        return min(map(len, self._found))
+        self.finished: list[list[tuple[Path, Path]]] = [[] for _ in files]
 
     def run(self, repeats: int, say: Callable[[str], None]) -> None:
         """Runs each file `repeats` times in both versions, which begin in turn, `before` first.
@@ -47,25 +60,19 @@ class VersionTurns:
                 pair: dict[int, Path] = {}
                 for side in (0, 1) if repeat % 2 == 0 else (1, 0):
                     version = self._versions[side]
-                    say(f"{file}, repeat {repeat + 1} of {repeats}, {version.name}")
+                    say(f"{file}, repeat {repeat + 1} of {repeats}, {version.checkout.name}")
                     folder = self._scratch / f"{number}-{side}-{repeat}"
-                    pair[side] = _repeat(version, self._run_files[number][side], folder)
-                    if version.content != self._contents[side]:
+                    pair[side] = _repeat(version.checkout, self._run_files[number][side], folder)
+                    if version.checkout.content != version.content:
                         raise LabError(
-                            f"{version.name} was changed while it was measured: leave it alone until the end"
+                            f"{version.checkout.name} was changed while it was measured: leave it alone until the end"
                         )
-                self._found[number].append((pair[0], pair[1]))
+                self.finished[number].append((pair[0], pair[1]))
 
-    def joined(self, out: Path) -> list[tuple[Path, Path]]:
-        """Joins the finished pairs of each file: the folders of its results in both versions. None without a pair."""
-        return [
-            (_joined(one, self._versions[0], out), _joined(other, self._versions[1], out))
-            for one, other in (zip(*found[: self.pairs], strict=True) for found in self._found if self.pairs)
-        ]
-
-
-def _joined(repeats: Sequence[Path], version: Checkout, out: Path) -> Path:
-    return join_repeats(repeats, out, version.commit or version.name, version.facts)
+    def join(self, pairs: Sequence[tuple[Path, Path]], out: Path) -> tuple[Path, Path]:
+        """Joins the finished pairs of a file, one at least: the folders of its results in both versions."""
+        before, after = zip(*pairs, strict=True)
+        return self._versions[0].join(before, out), self._versions[1].join(after, out)
 
 
 def _repeat(version: Checkout, file: Path, folder: Path) -> Path:
