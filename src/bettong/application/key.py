@@ -16,8 +16,9 @@ def check_key(owner: str, key: Key, schema: Schema) -> None:
     """Refuses a key that is neither usable fields of `schema` nor a function of one message."""
     if isinstance(key, str | tuple):
         names = [each.name for each in schema.fields]
-        for index, part in enumerate(fields_of(key)):
-            if part in fields_of(key)[:index]:
+        parts = fields_of(key)
+        for index, part in enumerate(parts):
+            if part in parts[:index]:
                 raise ApplicationError(f"key of {owner!r}: {key!r} names field {part!r} twice; name it once")
             if part not in names:
                 raise ApplicationError(
