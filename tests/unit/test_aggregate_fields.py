@@ -118,3 +118,17 @@ def test_a_value_is_taken_by_a_field_of_another_kind_that_holds_it(read: Any, va
 def test_a_count_of_values_is_refused_with_what_counts_them(of: Any) -> None:
     with pytest.raises(ApplicationError, match=r"Count\(.*\): it counts messages.*where=.*Distinct\("):
         bettong.Count(of)
+
+
+@pytest.mark.parametrize("name", ["int", "float", "decimal", "timedelta"])
+def test_a_sum_of_no_value_is_nothing_of_the_kind_of_its_field(name: str) -> None:
+    annotation, (value, *_) = FIELDS[name]
+    message = make_dataclass("Message", [("key", str), ("value", annotation), ("counts", bool)])
+    result = make_dataclass("Result", [("total", annotation)])
+    app = Application("meters")
+    source: bettong.Stream[Any] = app.source("in", schema=message, key="key")
+    aggregation: Any = bettong.aggregate(result, total=bettong.Sum("value", where="counts"))
+    source.window(bettong.tumbling(timedelta(1)), aggregation, name="days").sink("out")
+    given = [("in", message("a", value, False)), watermark(datetime(2030, 1, 1, tzinfo=UTC))]
+    ran = run(app, given)
+    assert (list(ran.outputs["out"]), ran.dead_letters) == ([result(value - value)], [])

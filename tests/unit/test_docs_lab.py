@@ -13,7 +13,6 @@ from bettong.cli.init import files
 from bettong.edges.application_file import load as load_application
 from bettong.frames.text import json_line
 from bettong.lab import spec
-from bettong.lab.computed_load import ComputedLoad
 from bettong.lab.load import LabLoad, LoadPart, SinkResults, make_load
 from bettong.lab.table_load import load_of
 from bettong.schema.schema import schema_of
@@ -72,9 +71,10 @@ def test_loads_whose_answer_is_computed_are_those_of_the_application(
     (tmp_path / "run.toml").write_text(TABLE)
     run_of_table = spec.read(tmp_path / "run.toml").model_copy(update={"steps": [], "messages": MESSAGES})
     for made in (load_of(run_of_table), make_load("load.py", MESSAGES, 1)):
-        assert isinstance(made, ComputedLoad)
-        assert len(made.expected["totals"]) == MESSAGES
-        assert made.wrong({"totals": SinkResults.of(results_of(iter(next(made.rounds())), tmp_path))}) == ""
+        results = results_of(iter(next(made.rounds())), tmp_path)
+        assert len(results) == MESSAGES
+        assert made.result_bytes() == {"totals": len(SinkResults.of(results))}
+        assert made.wrong({"totals": SinkResults.of(results)}) == ""
     monkeypatch.delitem(sys.modules, "app", raising=False)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,6 +136,8 @@ GOOD = f"from {__name__} import Load\n\ndef load(messages, seed):\n    return Lo
             "returned a int, without first, rounds, result_bytes and wrong",
         ),
         ("def load(messages):\n    return 1", "TypeError"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("import sys\n\ndef load(messages, seed):\n    sys.exit(0)", "load.py:4 in load: SystemExit: 0"),
     ],
 )
 def test_a_file_that_gives_no_load_is_named(text: str | None, says: str, tmp_path: Path) -> None:
@@ -149,6 +152,56 @@ def test_a_file_that_gives_no_load_is_named(text: str | None, says: str, tmp_pat
 def test_a_load_is_what_its_function_returns(tmp_path: Path) -> None:
     (tmp_path / "load.py").write_text(GOOD)
     assert [len(parts) for parts in make_load(str(tmp_path / "load.py"), 10, 1).rounds()] == [1]
+
+
+FAILS = f"""from {__name__} import Load
+
+class Fails(Load):
+    def first(self):
+        print("made")
+        raise ValueError("gone")
+
+    def rounds(self):
+        print("made")
+        yield []
+        raise ValueError("gone")
+
+    def result_bytes(self):
+        print("made")
+        raise ValueError("gone")
+
+    def wrong(self, results):
+        print("made")
+        raise ValueError("gone")
+
+    def message_of(self, result):
+        print("made")
+        raise ValueError("gone")
+
+def load(messages, seed):
+    return Fails()
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda load: load.first(),
+        lambda load: list(load.rounds()),
+        lambda load: load.result_bytes(),
+        lambda load: load.wrong({}),
+        lambda load: load.message_of(b""),
+    ],
+    ids=["first", "rounds", "result_bytes", "wrong", "message_of"],
+)
+def test_what_a_load_raises_names_its_file_and_what_it_prints_is_no_output(
+    call: Callable[[Any], object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "load.py").write_text(FAILS)
+    load = make_load(str(tmp_path / "load.py"), 10, 1)
+    with pytest.raises(SettingsError, match=r"load: .*/load\.py, load\.py:\d+ in Fails\.\w+: ValueError: gone"):
+        call(load)
+    assert capsys.readouterr() == ("", "made\n")
 
 
 def test_a_load_imports_what_lies_beside_it_and_below_the_working_directory(

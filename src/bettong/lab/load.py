@@ -11,11 +11,13 @@ import importlib.util
 import math
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,9 @@ import pyarrow as pa
 from bettong.errors import BettongError, SettingsError
 from bettong.immutable import immutable
 from bettong.lab.spec import LoadStep
+from bettong.user_errors import reason_of
+
+Result = TypeVar("Result")
 
 _MODULE = "bettong_lab_load"
 # The columns of a source that reads a topic.
@@ -161,7 +166,10 @@ def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: 
 
 
 def make_load(path: str, messages: int, seed: int) -> LabLoad:
-    """Calls `load(messages, seed)` of a Python file. Raises SettingsError that names the file."""
+    """Calls `load(messages, seed)` of a Python file.
+
+    Raises SettingsError that names the file; so do the methods of what it returns, whatever the file's code raises.
+    """
     file = Path(path)
     spec = importlib.util.spec_from_file_location(_MODULE, file)
     if not file.is_file() or spec is None or spec.loader is None:
@@ -171,14 +179,10 @@ def make_load(path: str, messages: int, seed: int) -> LabLoad:
     found_in = [str(file.resolve().parent), str(Path.cwd())]
     sys.path[:0] = found_in
     try:
-        spec.loader.exec_module(module)
-        load = module.load(messages, seed)
-    except BettongError:
-        raise
-    except Exception as error:
-        raise SettingsError(
-            f"load: {path} cannot be used: {type(error).__name__}: {error}; it needs a function load(messages, seed)"
-        ) from error
+        _call(path, spec.loader.exec_module, module)
+        if not hasattr(module, "load"):
+            raise SettingsError(f"load: {path} needs a function load(messages, seed)")
+        load = _call(path, module.load, messages, seed)
     finally:
         for each in found_in:
             sys.path.remove(each)
@@ -186,4 +190,52 @@ def make_load(path: str, messages: int, seed: int) -> LabLoad:
         raise SettingsError(
             f"load: {path}: load() returned a {type(load).__name__}, without first, rounds, result_bytes and wrong"
         )
-    return load
+    return _FileTopicLoad(path, load) if isinstance(load, TopicLoad) else _FileLoad(path, load)
+
+
+def _call(path: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Calls a function of a load's file. What it prints goes to stderr: a command's output may be JSON.
+
+    Raises SettingsError for whatever it raises, and for an exit.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            return function(*arguments)
+    except BettongError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = reason_of(error)
+        where = f", {reason.traceback[-1]}" if reason.traceback else ""
+        raise SettingsError(f"load: {path}{where}: {reason}") from error
+
+
+class _FileLoad:
+    """The load of a file, whose errors name it. See LabLoad."""
+
+    def __init__(self, path: str, load: LabLoad) -> None:
+        self._load, self._called = load, partial(_call, path)
+
+    def first(self) -> Sequence[LoadPart]:
+        return self._called(self._load.first)
+
+    def rounds(self) -> Iterator[Sequence[LoadPart]]:
+        rounds = iter(self._called(self._load.rounds))
+        while (parts := self._called(next, rounds, None)) is not None:
+            yield parts
+
+    def result_bytes(self) -> Mapping[str, int]:
+        return self._called(self._load.result_bytes)
+
+    def wrong(self, results: Mapping[str, SinkResults]) -> str:
+        return self._called(self._load.wrong, results)
+
+
+class _FileTopicLoad(_FileLoad):
+    """See TopicLoad."""
+
+    def __init__(self, path: str, load: TopicLoad) -> None:
+        super().__init__(path, load)
+        self._message_of = load.message_of
+
+    def message_of(self, result: bytes) -> int:
+        return self._called(self._message_of, result)

@@ -8,6 +8,9 @@ Each aggregate is a fold of one value of each message: a field, or what a functi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from bettong.application.execution_mode import BuiltIn
@@ -46,6 +49,8 @@ _HELD_BY = {
     "dict": ("json", "object"),
     "object": ("json", "dict"),
 }
+# The sum of no values, by the kind of the result's field; 0 for others.
+_NO_SUM: Mapping[str, Any] = {"decimal": Decimal(0), "timedelta": timedelta(0)}
 _OF_ANY_CLASS = ("json", "enum")  # kinds of values that any field may hold
 
 
@@ -102,8 +107,12 @@ class Aggregated(BuiltIn, Generic[Result]):
         # Aggregates that may raise come before those that change an accumulator: a message that fails adds nothing.
         ordered = sorted(numbered, key=lambda each: each[1].adds_in_place)
         self._steps = [(index, each.first, each.add) for index, each in ordered]
-        self._make: Callable[..., Result] = schema_of(result).make
-        names = [field.name for field in schema_of(result).fields]
+        schema = schema_of(result)
+        self._make: Callable[..., Result] = schema.make
+        names = [field.name for field in schema.fields]
+        self._of_nothing = [
+            _of_nothing(each, schema.fields[schema.position(name)]) for name, each in aggregates.items()
+        ]
         # By field: the index of its aggregate, or the name of the window's value.
         self._sources = [list(aggregates).index(each) if each in aggregates else each for each in names]
 
@@ -172,11 +181,22 @@ class Aggregated(BuiltIn, Generic[Result]):
     def output(self, key: Any, accumulator: list[Any], window: Window) -> Result:
         """See Aggregation."""
         found = [
-            None if value is None and not each.is_of_none else each.result(value)
-            for each, value in zip(self._aggregates, accumulator, strict=True)
+            of_nothing() if value is None else each.result(value)
+            for each, of_nothing, value in zip(self._aggregates, self._of_nothing, accumulator, strict=True)
         ]
         own = {"key": key, "start": window.start, "end": window.end, "final": window.final}
         return self._make(*(own[each] if isinstance(each, str) else found[each] for each in self._sources))
+
+
+def _of_nothing(aggregate: Aggregate, field: Field) -> Callable[[], Any]:
+    """What gives the result of an aggregate without values, for a field of the result."""
+    if isinstance(aggregate, Sum):
+        return partial(_NO_SUM.get, held_field(field).kind_name, 0)
+    return partial(aggregate.result, None) if aggregate.is_of_none else _none
+
+
+def _none() -> None:
+    return None
 
 
 def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
