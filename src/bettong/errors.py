@@ -170,7 +170,7 @@ class LabError(BettongError):
 
 
 class LateError(LabError):
-    """Results of sent messages did not arrive in time."""
+    """What a run sends did not get there, or its results did not come, in time."""
 
 
 class LocalError(BettongError):

@@ -64,7 +64,7 @@ ODD = RunSpec.model_validate(
         "name": 'a "name" with \x7f, \\ and \u00fc',
         "application": "app.py",
         "load": "load.py",
-        "settings": {"kafka": "host:9092", "log_level": "\n"},
+        "settings": {"spark_master": "host:9092", "log_level": "\n"},
         "warm_up_s": 0.25,
         "steps": [{"messages_per_s": 0.5, "seconds": 60}, {"messages_per_s": 1e9, "seconds": 1e-5}],
         "objective": {"p99_ms": 5},

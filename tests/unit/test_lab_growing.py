@@ -11,7 +11,7 @@ from bettong.errors import SettingsError
 from bettong.lab.finding import probe
 from bettong.lab.series import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
 from bettong.lab.spec import LoadStep, Objective, RunSpec, lasting
-from bettong.lab.statistics.growing import faults_of, grown
+from bettong.lab.statistics.growing import faults_of, grown, notes_on
 
 LASTING_S = 1000.0
 
@@ -32,7 +32,8 @@ def series(metric: str, value: Callable[[float], float]) -> list[SeriesPoint]:
         (f"kafka: {MEMORY}", lambda part: 100.0 + (30 * part if part < 0.5 else 15), False),
         (f"out: {LATENCY}", lambda part: 200.0 - 50 * part, False),
         (f"out: {LATENCY}", lambda part: 200.0 + 100 * part, True),
-        (f"out: {LATENCY}", lambda part: 2.0 + 5 * part, False),
+        (f"out: {LATENCY}", lambda part: 2.0 + 0.5 * part, False),
+        (f"out: {LATENCY}", lambda part: 3.0 + 3 * part, True),
         (f"processor: {LAG}", lambda part: 10_000 * part, True),
         (f"processor: {TAKEN}", lambda _: 50_000.0, False),
         (f"processor: {TAKEN}", lambda part: 50_000.0 + 20_000 * part, False),
@@ -72,6 +73,20 @@ def test_a_run_too_short_to_say_does_not_pass() -> None:
     assert last == (
         f"too short to say whether these grow or fall, give it more --hours: redis: {MEMORY}, sender: {MEMORY}"
     )
+
+
+def test_a_sink_with_few_results_is_no_fault_of_a_run_that_is_long_enough() -> None:
+    seldom = [SeriesPoint(at_s, f"alerts: {LATENCY}", 5.0) for at_s in (200.0, 600.0)]
+    found = grown(series(f"sender: {MEMORY}", lambda _: 100.0) + seldom, LASTING_S)
+    assert faults_of(found) == []
+    assert notes_on(found) == [f"too few results to say whether these grow: alerts: {LATENCY}"]
+
+
+def test_only_the_last_step_is_judged() -> None:
+    """The steps before it have other rates."""
+    steps = series(f"processor: {TAKEN}", lambda part: 2000.0 if part < 0.3 else 1000.0)
+    assert faults_of(grown(steps, LASTING_S))
+    assert faults_of(grown(steps, LASTING_S, since_s=300.0)) == []
 
 
 def test_a_run_is_made_longer_by_its_last_step() -> None:

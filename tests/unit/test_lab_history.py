@@ -77,6 +77,16 @@ def test_the_newest_commit_says_which_results_are_alike_not_the_last_run() -> No
     assert len(left_out) == 1
 
 
+def test_results_of_another_machine_are_left_out() -> None:
+    newest = of_commit(7, 8, [2.0])
+    slow = of_commit(1, 2, [1.0])
+    other = slow.model_copy(update={"machine": slow.machine | {"processor": "slow CPU"}})
+    assert asked_alike([other, newest]) == (
+        [newest],
+        ["1 left out, unlike the newest: machine, processor: slow CPU before, unknown after"],
+    )
+
+
 def test_when_a_commit_was_made_is_no_difference_besides_the_commit() -> None:
     assert differences(of_commit(1, 8, [1.0]), of_commit(7, 8, [1.0])) == [
         "machine, commit: commit-1 before, commit-7 after"
@@ -159,7 +169,7 @@ def test_results_that_were_asked_differently_are_left_out_and_named(tmp_path: Pa
     (metric,) = json.loads(said.stdout)
     assert metric["runs"] == [[100.0], [400.0]]
     assert said.stderr.splitlines() == [
-        "2 left out, with other settings than the newest: settings, steps: 20/s for 60 s before, 10/s for 60 s after"
+        "2 left out, unlike the newest: settings, steps: 20/s for 60 s before, 10/s for 60 s after"
     ]
 
 

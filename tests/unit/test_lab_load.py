@@ -199,7 +199,9 @@ def test_what_a_load_raises_names_its_file_and_what_it_prints_is_no_output(
 ) -> None:
     (tmp_path / "load.py").write_text(FAILS)
     load = make_load(str(tmp_path / "load.py"), 10, 1)
-    with pytest.raises(SettingsError, match=r"load: .*/load\.py, load\.py:\d+ in Fails\.\w+: ValueError: gone"):
+    with pytest.raises(
+        SettingsError, match=r"load: .*/load\.py, load\.py:\d+ in Fails\.\w+: ValueError: gone"
+    ):
         call(load)
     assert capsys.readouterr() == ("", "made\n")
 
@@ -220,6 +222,7 @@ def test_a_load_imports_what_lies_beside_it_and_below_the_working_directory(
 
 
 STEP = "[[steps]]\nmessages_per_s = 1\nseconds = 8\n"
+TABLE = '[[load.sources]]\nsource = "in"\n[load.sources.fields]\namount = {{ kind = "constant", value = {value} }}\n'
 RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
 
 
@@ -273,6 +276,23 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
             "there is no setting 'BETTONG_MEASURES'; is measures meant",
         ),
         (RUN + 'messages = 1\n[settings]\nx = "9"\n', "there is no setting 'x'; docs/settings.md lists all"),
+        (
+            RUN + 'messages = 1\n[settings]\npartitions = "9"\nschedule = "resident"\n',
+            "settings: partitions, schedule: give it as a field of the run",
+        ),
+        (
+            RUN + 'messages = 1\n[settings]\nkafka = "a:1"\n',
+            "settings: kafka: a run starts its own Kafka and Redis",
+        ),
+        (RUN + 'messages = 1\ncompiled = "no"\n', "compiled"),
+        (RUN.replace("app.py", "") + "messages = 1\n", "application"),
+        *(
+            (
+                RUN.replace('load = "load.py"\n', "messages = 1\n") + TABLE.format(value=value),
+                r"load\.sources\[0\]\.fields\.amount",
+            )
+            for value in ("nan", "inf")
+        ),
     ],
 )
 def test_a_run_file_that_is_wrong_is_named_with_all_its_faults(text: str, says: str, tmp_path: Path) -> None:

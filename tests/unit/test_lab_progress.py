@@ -14,7 +14,7 @@ from bettong.chaos.log_position import LogPosition
 from bettong.cli.lab.tables import probe_line
 from bettong.cli.main import app
 from bettong.config.toml_files import text_of
-from bettong.errors import SettingsError
+from bettong.errors import LabError, SettingsError
 from bettong.lab.finding import judge_rate
 from bettong.lab.spec import RunSpec, lasting, read
 from bettong.lab.statistics.progress import LagTrend, lag_trend, throughput_points
@@ -165,6 +165,24 @@ def test_a_search_that_cannot_try_a_higher_rate_still_says_what_it_found(
     refused = CliRunner().invoke(app, [*words, "3000"])
     assert isinstance(refused.exception, SettingsError)
     assert CliRunner().invoke(app, [*words, "1e12"]).exit_code == 2
+
+
+def test_a_search_that_fails_still_says_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def probe(_spec: RunSpec, rate: float, _seconds: float, *, say: Callable[[str], None]) -> Probe:
+        if rate > 2000:
+            raise LabError("of a run: the results are wrong")
+        return Probe(rate, "", 0.0)
+
+    monkeypatch.setattr("bettong.lab.finding.probe", probe)
+    (tmp_path / "run.toml").write_text(RUN)
+    words = ["lab", "find", str(tmp_path / "run.toml"), "--from", "1000"]
+    found = CliRunner().invoke(app, words)
+    assert isinstance(found.exception, LabError)
+    assert "sustained: at least 2,000 messages/s; of a run: the results are wrong" in found.output
+    row = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert (row["sustained"], row["limit"]) == (2000.0, "of a run: the results are wrong")
 
 
 def test_the_longest_soak_leaves_a_run_file_that_can_be_run(tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from bettong.errors import LabError
 from bettong.garbage import PauseLog
 from bettong.lab.measures import latencies
 from bettong.lab.reading import LatencyRecorder, SinkReading
@@ -38,6 +41,38 @@ def test_a_result_counts_for_the_step_in_which_its_message_was_due() -> None:
         14: [500],
         20: [500],
     }
+
+
+def test_the_first_message_of_a_step_counts_for_it() -> None:
+    """Its due time is in whole ns on its way, and falls short of the beginning of the step."""
+    latency = LatencyRecorder(STEPS, warm_up_s=0)
+    for number in range(1000):
+        latency.begin_s = 1_764_193_000.0 + number / 999
+        due_s = int((latency.begin_s + 10.0) * 1e9) / 1e9
+        latency.record(due_s, due_s + 0.5)
+    assert [each.get_total_count() for each in latency.histograms] == [0, 1000]
+
+
+def test_each_result_of_a_frame_counts() -> None:
+    """Clients join small frames while the system stands still: one frame then stands for many late messages."""
+    latency = LatencyRecorder(STEPS, warm_up_s=0)
+    latency.begin_s = 100.0
+    for number in range(90):
+        latency.record(101.0 + number / 1000, 101.005 + number / 1000)
+    latency.record(102.0, 102.5, results=10)
+    assert latency.histograms[0].get_total_count() == 100
+    assert round(latency.histograms[0].get_value_at_percentile(95) / 1e6, -1) == 500
+
+
+def test_a_result_from_before_its_message_was_due_is_an_error() -> None:
+    latency = LatencyRecorder(STEPS, warm_up_s=0)
+    latency.record(90.0, 80.0)
+    latency.begin_s = 100.0
+    with pytest.raises(
+        LabError, match=r"a result came 0.500 s before its message was due, 2.000 s after .*message_of"
+    ):
+        latency.record(102.0, 101.5)
+    assert latency.histograms[0].get_total_count() == 0
 
 
 def test_steps_of_one_rate_are_named_apart_and_others_by_their_rates_alone() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -19,7 +19,7 @@ from multiprocessing.synchronize import Barrier
 from threading import BrokenBarrierError
 
 from bettong.client.sender import Sender
-from bettong.errors import BettongError, LabError
+from bettong.errors import BettongError, ClientError, LabError, LateError, RefusedError, SettingsError
 from bettong.lab.load import DueFrame, Pace, due_frames
 from bettong.lab.spec import RunSpec
 from bettong.lab.table_load import load_of
@@ -29,8 +29,10 @@ _READY_S_MAX = 120.0
 _DURABLE_S_MAX = 300.0
 _STOP_S_MAX = 5.0
 _HEAD_START_S = 0.5
+# How often the target is checked while clients send.
+_CHECK_EVERY_S = 5.0
 # What a process reports that waited in vain for the others at the end of a round.
-_ROUND_BROKEN = f"another one failed, or was not done with a round within {_DURABLE_S_MAX:.0f} s"
+_ROUND_BROKEN = "another one failed, or was not done with a round in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,13 @@ class ClientTask:
 
     @property
     def frame_messages(self) -> int:
-        """The size of a frame: 1 at a rate if sources read topics, where each record is sent when it is due."""
-        single = self.topics is not None and self.topics.of_sources and self.spec.steps
+        """The size of a frame: 1 at a rate if a source or a sink is a topic.
+
+        A record is sent when it is due; and a result in a topic has the latency of its own message, not of a frame's.
+        """
+        single = (
+            self.topics is not None and (self.topics.of_sources or self.topics.of_sinks) and self.spec.steps
+        )
         return 1 if single else self.spec.frame_messages
 
 
@@ -74,6 +81,12 @@ class _Feeds:
                 feed.flush(_DURABLE_S_MAX)
 
 
+class _Late(str):
+    """Why a client failed that waited in vain for the sender: at a lower rate it might not."""
+
+    __slots__ = ()
+
+
 class Clients:
     """The client processes of a run; made by `clients`."""
 
@@ -81,27 +94,46 @@ class Clients:
         self._processes = processes
 
     def begin(self) -> float:
-        """Starts all at one time, and returns that: Unix time. Raises LabError when a process is not ready in time."""
-        self._await_all(_READY_S_MAX)
+        """Starts all at one time, and returns that: Unix time.
+
+        Raises LabError when a process failed, SettingsError when one has not made the load in time.
+        """
+        if late := self._await_all(_READY_S_MAX):
+            raise SettingsError(
+                f"client process {late} of {len(self._processes)} has not made the load after {_READY_S_MAX:.0f} s:"
+                " take fewer messages, or a lower rate"
+            )
         begin_s = time.time() + _HEAD_START_S
         for _, pipe in self._processes:
             with suppress(ConnectionError):  # it has died: `finish` names it
                 pipe.send(begin_s)
         return begin_s
 
-    def finish(self, seconds: float) -> None:
-        """Waits until all that they sent is durable. Raises LabError when one failed, or is not done in time."""
-        self._await_all(seconds + _DURABLE_S_MAX)
+    def finish(self, seconds: float, check: Callable[[], None] = lambda: None) -> None:
+        """Waits until all that they sent is durable. `check`: called meanwhile; may raise.
 
-    def _await_all(self, seconds: float) -> None:
-        """Waits until all have reported. Raises LabError as soon as one has failed, whichever it is."""
+        Raises LabError when a process failed, LateError when one is not done in time.
+        """
+        seconds += _DURABLE_S_MAX
+        if late := self._await_all(seconds, check):
+            raise LateError(
+                f"client process {late} of {len(self._processes)} failed: no answer for {seconds:.0f} s"
+            )
+
+    def _await_all(self, seconds: float, check: Callable[[], None] = lambda: None) -> int:
+        """Waits until all have reported; returns 0, or the number of one that has not in time.
+
+        Raises LabError as soon as one has failed, whichever it is.
+        """
         deadline = time.monotonic() + seconds
         numbers = {pipe: number for number, (_, pipe) in enumerate(self._processes, 1)}
         is_round_broken = False
         while numbers:
-            reported = wait(list(numbers), max(0.0, deadline - time.monotonic()))
-            if not reported:
-                raise self._failure(min(numbers.values()), f"no answer for {seconds:.0f} s")
+            left_s = max(0.0, deadline - time.monotonic())
+            reported = wait(list(numbers), min(left_s, _CHECK_EVERY_S))
+            check()
+            if not reported and not left_s:
+                return min(numbers.values())
             for pipe in reported:
                 assert isinstance(pipe, Connection)  # noqa: S101 - only these are waited for
                 number, error = numbers.pop(pipe), _answer(pipe)
@@ -111,17 +143,20 @@ class Clients:
                     raise self._failure(number, error)
         if is_round_broken:
             raise LabError(f"a client process failed: {_ROUND_BROKEN}")
+        return 0
 
     def _failure(self, number: int, error: str) -> LabError:
-        return LabError(f"client process {number} of {len(self._processes)} failed: {error}")
+        kind = LateError if isinstance(error, _Late) else LabError
+        return kind(f"client process {number} of {len(self._processes)} failed: {error}")
 
 
 def _answer(pipe: Connection) -> str:
     """What a process has reported: "", or why it failed."""
     try:
-        return str(pipe.recv())
+        answer: str = pipe.recv()
     except (EOFError, ConnectionError):
         return "it ended without reporting an error; its output above may hold one"
+    return answer
 
 
 @contextmanager
@@ -174,7 +209,8 @@ def _run_client(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
         pipe.send("")
     except BettongError as error:
         barrier.abort()
-        pipe.send(str(error))
+        is_late = isinstance(error, ClientError) and not isinstance(error, RefusedError)
+        pipe.send(_Late(error) if is_late else str(error))
     except BaseException:  # whatever it is, the others must not wait
         barrier.abort()
         raise
@@ -199,7 +235,7 @@ def _send_all(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
             if feed is not None:
                 _send_when_due(feed, frame, begin_s, paced=bool(task.spec.steps))
             if frame.ends_round:
-                _end_round(feeds, barrier)
+                _end_round(feeds, barrier, task.spec.sending_s_max + _DURABLE_S_MAX)
             frame = next(frames, None)
 
 
@@ -211,9 +247,10 @@ def _send_when_due(feed: Sender | TopicFeed, frame: DueFrame, begin_s: float, *,
     feed.send_columns(dict(frame.part.columns), sent_ns=int(due_s * 1e9) if paced else None)
 
 
-def _end_round(feeds: _Feeds, barrier: Barrier) -> None:
+def _end_round(feeds: _Feeds, barrier: Barrier, wait_s: float) -> None:
+    """Waits for the other processes: one without a source is here at once, long before those that send."""
     feeds.flush()
     try:
-        barrier.wait(_DURABLE_S_MAX)
+        barrier.wait(wait_s)
     except BrokenBarrierError:
         raise LabError(_ROUND_BROKEN) from None

@@ -89,7 +89,7 @@ def _write(made: Path, spec: RunSpec, repeats: Sequence[Repeat], measured: Bench
 def results(
     spec: RunSpec, repeats: Sequence[Repeat], machine: dict[str, str], now: datetime
 ) -> BenchmarkResults:
-    """The metrics of all repeats, in order of first appearance."""
+    """The metrics of all repeats, in order of first appearance. Raises LabError if nothing was measured."""
     measured = [
         MeasuredMetric(
             name=each.metric, unit=each.unit, runs=[RunValue(value=each.value, histogram=each.histogram)]
@@ -97,6 +97,11 @@ def results(
         for repeat in repeats
         for each in repeat.measured
     ]
+    if not measured:
+        raise LabError(
+            f"{spec.name}: nothing was measured: no result came after the warm-up, and the CPU and memory of its"
+            " processes are unknown"
+        )
     return BenchmarkResults(
         date=now.isoformat(timespec="seconds"),
         machine={**machine, **repeats[0].facts},

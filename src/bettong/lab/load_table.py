@@ -37,7 +37,7 @@ _KEYS_MAX = 10_000_000
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 # A value in TOML, read as it would be in JSON: `"2.50"` for a Decimal.
-Value = StrictBool | StrictInt | StrictFloat | StrictStr
+Value = StrictBool | StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)] | StrictStr
 Weight = Annotated[float, Field(gt=0, le=1e9)]
 
 

@@ -129,7 +129,7 @@ def usages(usage: Usage, gc_pauses: Sequence[GcPause], messages: int) -> list[Me
         *(_cpu_for_a_million(usage, messages) if messages else []),
         *(Measured(f"memory of {target}, at most", "MB", most) for target, most in memory.items()),
         *(Measured(f"PSS of {target}, at most", "MB", most) for target, most in pss.items()),
-        *(Measured(f"GC pauses of {target}, all", "s", each) for target, each in paused_s.items()),
+        *(Measured(f"GC pauses of {target}, all", "s", each) for target, each in paused_s.items() if each),
         *([Measured("network, a million messages", "MB", sent_mb)] if sent_mb else []),
     ]
 

@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.client.subscriber import Subscriber
 from bettong.edges.external_kafka import TopicReader
-from bettong.errors import BettongError
+from bettong.errors import BettongError, LabError
 from bettong.lab.load import SinkResults
 from bettong.lab.spec import LoadStep
 from bettong.lab.target.pauses import PartitionPauses
@@ -25,6 +25,9 @@ _DIGITS = 3
 # How many latencies of each second are kept: enough for their median.
 _PER_SECOND_MAX = 100
 _CLOSE_S_MAX = 5.0
+# How far a clock may be set back meanwhile.
+_CLOCK_S = 0.001
+_DUE_DIGITS = 6
 _POLL_MS = 200
 _RECORDS_MAX = 1000
 
@@ -35,7 +38,7 @@ class LatencyRecorder:
     Latency counts from when the message was due, so that its wait for a slow system is included, as against Gil Tene's
     coordinated omission. Messages that were due before `begin_s` is known, or in the warm-up, are not measured.
 
-    `sampled_ms`: some latencies of each second.
+    `sampled_ms`: some latencies of each second, one for each frame of results.
     """
 
     def __init__(self, steps: Sequence[LoadStep], *, warm_up_s: float) -> None:
@@ -45,16 +48,25 @@ class LatencyRecorder:
         self._warm_up_s = warm_up_s
         self._ends_s = list(accumulate(step.seconds for step in steps))
 
-    def record(self, due_s: float, now_s: float) -> None:
-        """Records that the result of a message that was due at `due_s` came at `now_s`; both Unix time."""
-        since_s = due_s - self.begin_s
+    def record(self, due_s: float, now_s: float, results: int = 1) -> None:
+        """Records that results of messages that were due at `due_s` came at `now_s`; both Unix time.
+
+        Raises LabError for a result that came before its message was due.
+        """
+        # Due times are in whole ns on their way, so the first message of a step may seem to be due just before it.
+        since_s = round(due_s - self.begin_s, _DUE_DIGITS)
         if since_s < self._warm_up_s or not self.histograms:
             return
+        if now_s < due_s - _CLOCK_S:
+            raise LabError(
+                f"a result came {due_s - now_s:.3f} s before its message was due, {since_s:.3f} s after the beginning:"
+                " does message_of() of the load return the number of that message?"
+            )
         of_second = self.sampled_ms.setdefault(int(since_s), [])
         if len(of_second) < _PER_SECOND_MAX:
             of_second.append((now_s - due_s) * 1e3)
         step = next((index for index, end_s in enumerate(self._ends_s) if since_s < end_s), -1)
-        self.histograms[step].record_value(min(_HIGHEST_NS, max(1, round((now_s - due_s) * 1e9))))
+        self.histograms[step].record_value(min(_HIGHEST_NS, max(1, round((now_s - due_s) * 1e9))), results)
 
 
 class ResultReading(BlockThread):
@@ -107,7 +119,8 @@ class SinkReading(ResultReading):
         try:
             for result in self._subscriber:
                 self._add(result.messages, [result.position.partition])
-                self.latency.record(result.sent_ns / 1e9, self.last_s)
+                # A client joins small frames while receipts are slow, so a frame may stand for many late messages.
+                self.latency.record(result.sent_ns / 1e9, self.last_s, len(result.messages))
         except BettongError as error:
             self._fail(error)
 

@@ -18,6 +18,8 @@ _FAULTS_SHOWN = 3
 # Facts with names that end so vary from run to run, and count as no difference: the load, stolen time, hiccups.
 BEFORE = " before"
 COMMIT, COMMITTED = "commit", "commit time"
+# The facts of a machine that results of one history share.
+_HARDWARE = frozenset({"processor", "cores", "memory", "nodes"})
 
 
 class _Table(BaseModel):
@@ -118,17 +120,24 @@ def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
 
 
 def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResults], list[str]]:
-    """The results with the settings of the newest commit's; and how many others cannot be compared, and why."""
+    """The results with the settings and on the hardware of the newest commit's.
+
+    And how many others cannot be compared, and why.
+    """
     newest = max(results, key=lambda each: each.order_key)
-    others = Counter(
-        "; ".join(_differing("settings", each.asked, newest.asked))
-        for each in results
-        if each.asked != newest.asked
-    )
-    return (
-        [each for each in results if each.asked == newest.asked],
-        [f"{count} left out, with other settings than the newest: {why}" for why, count in others.items()],
-    )
+    alike, others = [], Counter[str]()
+    for each in results:
+        asked = _differing("settings", each.asked, newest.asked)
+        measured_on = _differing("machine", _hardware(each), _hardware(newest))
+        if why := "; ".join([*asked, *measured_on]):
+            others[why] += 1
+        else:
+            alike.append(each)
+    return alike, [f"{count} left out, unlike the newest: {why}" for why, count in others.items()]
+
+
+def _hardware(results: BenchmarkResults) -> dict[str, str]:
+    return {name: value for name, value in results.machine.items() if name in _HARDWARE}
 
 
 def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:

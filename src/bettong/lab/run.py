@@ -44,6 +44,8 @@ SETTLE_S_MAX = 600.0
 _QUIET_S = 1.0
 # A poll takes some 5 ms of CPU; and a run may take only seconds.
 _POSITIONS_EVERY_S = 1.0
+# How often the target is checked while results are awaited.
+_CHECK_EVERY_S = 5.0
 # Fewer than a sender accepts at once.
 _FIRST_FRAME_MESSAGES = 10_000
 
@@ -69,6 +71,10 @@ class _Running:
     clients: Clients
     readings: Mapping[str, ResultReading]
 
+    def check(self) -> None:
+        """Raises LocalError or ClusterError if a part of the target has failed for good: nobody need wait for it."""
+        self.target.wait(0.0)
+
 
 def once(
     spec: RunSpec,
@@ -79,7 +85,7 @@ def once(
 ) -> Repeat:
     """Runs one repeat on its own suite or release, which is removed at the end, also after Ctrl-C and SIGTERM.
 
-    Raises LateError when results do not come in time, LabError when they are wrong.
+    Raises LateError when what was sent does not get there or come out in time, LabError for wrong results.
 
     `settle_s_max`: how long to wait for results after all messages are durable. `positions_every_s`: how often to poll
     the processor's progress. `say`: called with the current activity.
@@ -91,6 +97,10 @@ def once(
     planned = plan(load_application(spec.application))
     _check_topics(spec, load, planned)
     sizes = load.result_bytes()
+    if not spec.steps and not any(sizes.values()):
+        raise LabError(
+            f"{spec.name}: its load expects no results, so nothing says when all messages are processed"
+        )
     with terminable(), _running(spec, load, sizes, planned, say) as running:
         say("waiting for the clients, which make the load, too")
         begin_s = running.clients.begin()
@@ -99,11 +109,11 @@ def once(
             each.latency.begin_s = begin_s
         with running.target.collecting(begin_s, positions_every_s=positions_every_s) as collected:
             injected = running.target.inject_faults(begin_s)
-            running.clients.finish(spec.lasting_s)
+            running.clients.finish(spec.sending_s_max, running.check)
             if (left_s := begin_s + spec.lasting_s - time.time()) > 0:
                 running.target.wait(left_s)  # for steps without messages
             say(f"waiting for the last results, at most {settle_s_max:g} s")
-            _await_results(running.readings, settle_s_max)
+            _await_results(running.readings, settle_s_max, running.check)
         running.target.wait(_QUIET_S)
         _check_readings(running.readings)
     _check_results(spec, load, running.readings, injected)
@@ -187,11 +197,19 @@ def _send_first(target: RunTarget, load: LabLoad) -> None:
         target.await_folded(sum(part.messages for part in parts))
 
 
-def _await_results(readings: Mapping[str, ResultReading], settle_s_max: float) -> None:
-    """Raises LabError if a sink could not be read, even if others are late; else LateError if one lacks results."""
+def _await_results(
+    readings: Mapping[str, ResultReading], settle_s_max: float, check: Callable[[], None]
+) -> None:
+    """Raises LabError if a sink could not be read, even if others are late; else LateError if one lacks results.
+
+    `check`: called meanwhile; may raise.
+    """
     deadline = time.monotonic() + settle_s_max
     for each in readings.values():
-        each.done.wait(max(0.0, deadline - time.monotonic()))
+        while not each.done.wait(min(_CHECK_EVERY_S, max(0.0, deadline - time.monotonic()))):
+            check()
+            if time.monotonic() >= deadline:
+                break
     _check_readings(readings)
     for sink, each in readings.items():
         if not each.done.is_set():

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
 
 from bettong.chaos.spec import Kill, OtherProcess, Pause, Starve, Wipe, check_times
 from bettong.chaos.timetable import PlannedFault, planned
@@ -27,12 +27,15 @@ from bettong.lab.load_table import MESSAGES_MAX, TAGS, LoadTable, load_kind
 
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 # A thousand hours, the longest soak.
-Seconds = Annotated[float, Field(gt=0, le=3_600_000)]
+_LONGEST_S = 3_600_000.0
+Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
 Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
 Load = Annotated[
     Annotated[str, Tag("<path>")] | Annotated[LoadTable, Tag("<table>")], Discriminator(load_kind)
 ]
 _TAGS = TAGS | {"kill", "pause", "wipe", "starve"}
+# In others, the data of one run would still be there in the next.
+_OWN_STORES = {"kafka", "redis", "snapshots"}
 _NAME_MAX = 100
 _SOAK = " (soak)"
 
@@ -88,13 +91,13 @@ class RunSpec(_Table):
     """
 
     name: Annotated[str, Field(min_length=1, max_length=_NAME_MAX)]
-    application: str
+    application: Annotated[str, Field(min_length=1)]
     load: Load
     seed: int = 0
     repeats: Annotated[int, Field(ge=1, le=100)] = 5
     schedule: Schedule = Schedule.RESIDENT
     partitions: Annotated[int, Field(ge=1, le=4096)] = 16
-    compiled: bool = True
+    compiled: StrictBool = True
     settings: FileSettings = {}
     processes: Annotated[int, Field(ge=1, le=16)] = 1
     frame_messages: Annotated[int, Field(ge=1, le=100_000)] = 500
@@ -109,6 +112,11 @@ class RunSpec(_Table):
     def lasting_s(self) -> float:
         """The duration of all steps."""
         return sum(step.seconds for step in self.steps)
+
+    @property
+    def sending_s_max(self) -> float:
+        """How long clients may send: as long as the steps are, or as the longest run may be."""
+        return self.lasting_s or _LONGEST_S
 
     @property
     def all_messages(self) -> int:
@@ -150,11 +158,22 @@ class RunSpec(_Table):
             raise ValueError(
                 "faults are injected into processes of this machine: leave them out, or the table kubernetes"
             )
+        _check_settings(self.settings)
         _check_steps(self.steps, self.warm_up_s)
         _check_faults(self.faults, self.lasting_s)
         _check_executors(self.faults, self.settings)
         _check_size(self.load, self.all_messages)
         return self
+
+
+def _check_settings(settings: Mapping[str, str]) -> None:
+    """Raises ValueError for what the run file itself says, and for stores that are not the run's own."""
+    if fields := sorted(settings.keys() & RunSpec.model_fields.keys()):
+        raise ValueError(f"settings: {', '.join(fields)}: give it as a field of the run, not of its settings")
+    if stores := sorted(settings.keys() & _OWN_STORES):
+        raise ValueError(
+            f"settings: {', '.join(stores)}: a run starts its own Kafka and Redis, and uses no others"
+        )
 
 
 def _check_steps(steps: Sequence[LoadStep], warm_up_s: float) -> None:

@@ -8,20 +8,27 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.lab.results import BenchmarkResults
 
-# One in how many latencies lies beyond each. Of those that count as metrics; the maximum and p99.99 are details.
-_BEYOND = {"p50": 2, "p99": 100, "p99.9": 1000}
+# Those that count as metrics; the maximum and p99.99 are details.
+_PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def tail_notes(results: BenchmarkResults) -> Iterator[str]:
     """A line for each sink and step of which a percentile is just the largest latency of a repeat."""
     for each in results.measurements:
-        counts = [HdrHistogram.decode(run.histogram).get_total_count() for run in each.runs if run.histogram]
-        if not counts:
-            continue
-        fewest = min(counts)
-        beyond = [name for name, one_in in _BEYOND.items() if fewest < one_in]
-        if beyond:
+        histograms = [HdrHistogram.decode(run.histogram) for run in each.runs if run.histogram]
+        largest = [
+            f"p{percentile:g}"
+            for percentile in _PERCENTILES
+            if any(_is_largest(histogram, percentile) for histogram in histograms)
+        ]
+        if largest:
             yield (
-                f"{each.name.rpartition(', ')[0]}: a repeat had only {fewest:,} latencies, one a frame of results,"
-                f" so the largest of them is its {' and '.join(beyond)}: give a longer step, or fewer frame_messages"
+                f"{each.name.rpartition(', ')[0]}: in a repeat the largest latency is also its"
+                f" {' and '.join(largest)}, because so few frames of results came: give a longer step, or fewer"
+                " frame_messages"
             )
+
+
+def _is_largest(histogram: HdrHistogram, percentile: float) -> bool:
+    largest = histogram.get_max_value()
+    return bool(histogram.values_are_equivalent(histogram.get_value_at_percentile(percentile), largest))

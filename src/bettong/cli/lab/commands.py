@@ -125,7 +125,7 @@ def soak(
     from bettong.lab.run import once
     from bettong.lab.spec import lasting
     from bettong.lab.spec import read as read_spec
-    from bettong.lab.statistics.growing import faults_of, grown
+    from bettong.lab.statistics.growing import faults_of, grown, notes_on
 
     terminal = Console(highlight=False, stderr=json)
     spec = lasting(read_spec(file), hours * 3600)
@@ -133,11 +133,13 @@ def soak(
     machine = run_facts()
     with terminable_command(), showing_progress(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
-    found = grown(repeat.series, hours * 3600)
+    found = grown(repeat.series, spec.lasting_s, since_s=spec.lasting_s - spec.steps[-1].seconds)
     if json:
         print_json(found)
     else:
         print_fitting(terminal, growth_table(found))
+    for note in notes_on(found):
+        terminal.print(note, markup=False, soft_wrap=True)
     print_folder(terminal, save(out, spec, [repeat], results(spec, [repeat], machine, datetime.now(UTC))))
     exit_with_faults(terminal, "BROKEN", faults_of(found))
 
@@ -164,7 +166,7 @@ def find(
     from rich.console import Console
 
     from bettong.cli.lab.tables import probe_line
-    from bettong.errors import SettingsError
+    from bettong.errors import BettongError, SettingsError
     from bettong.lab.finding import probe
     from bettong.lab.spec import read as read_spec
     from bettong.lab.statistics.search import Probe, next_rate, sustained
@@ -173,14 +175,17 @@ def find(
     spec = read_spec(file)
     probes: list[Probe] = []
     limit = ""
+    failure: BettongError | None = None
     while not limit and (rate := next_rate(probes, first, precision / 100)) is not None:
         try:
             with terminable_command(), showing_progress(f"{spec.name}: {rate:,.0f} messages/s") as say:
                 probes.append(probe(spec, rate, seconds, say=say))
-        except SettingsError as error:  # of a rate that is too high for the load, after others were tried
+        except BettongError as error:
             if not probes:
                 raise
             limit = str(error)
+            # A load that cannot be made for so high a rate only ends the search.
+            failure = None if isinstance(error, SettingsError) else error
         else:
             terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
     found = sustained(probes)
@@ -188,15 +193,18 @@ def find(
         tried = [dataclasses.asdict(each) for each in probes]
         row = {"run": spec.name, "sustained": found, "limit": limit, "probes": tried}
         typer.echo(json_lines.dumps(row, indent=2))
+    if found is not None:
+        text = (
+            f"at least {found:,.0f} messages/s; {limit}"
+            if limit
+            else f"{found:,.0f} messages/s, within {precision:g} %"
+        )
+        terminal.print(f"sustained: {text}", markup=False, soft_wrap=True)
+    if failure is not None:
+        raise failure
     if found is None:
         terminal.print("none of these rates is sustained")
         raise typer.Exit(BROKEN)
-    text = (
-        f"at least {found:,.0f} messages/s; {limit}"
-        if limit
-        else f"{found:,.0f} messages/s, within {precision:g} %"
-    )
-    terminal.print(f"sustained: {text}", markup=False, soft_wrap=True)
 
 
 @lab.command()
@@ -216,7 +224,7 @@ def report(
     from bettong.lab.results import results_file
 
     alone = len(runs) == 1 and runs[0].is_dir()
-    made = out or (results_file(runs[0]) if alone else runs[0]).with_name("report.html")
+    made = out or (results_file(runs[0]) if alone else runs[0].resolve()).with_name("report.html")
     text = page(runs)
     try:
         made.write_text(text)
@@ -237,7 +245,7 @@ def history(
 ) -> None:
     """Show each metric of a run over all its results, and at which of them it became better or worse.
 
-    Results with other steps, settings, ... than the newest are left out, and listed.
+    Results with other steps, settings, ... than the newest, or of another machine, are left out, and listed.
     """
     from rich.console import Console
 

@@ -65,7 +65,7 @@ def growth_table(found: Sequence[SeriesGrowth]) -> Table:
     for name in ("median", "growth", "allowed"):
         table.add_column(name, justify="right")
     for each in found:
-        cells = ("", "too short to say")
+        cells = ("", "too few values")
         if each.growth is not None:
             grew = each.growth
             cells = (shown(grew.median), f"{grew.share:+.0%} ({grew.low:+.0%} to {grew.high:+.0%})")
