@@ -129,6 +129,6 @@ def test_a_sum_of_no_value_is_nothing_of_the_kind_of_its_field(name: str) -> Non
     source: bettong.Stream[Any] = app.source("in", schema=message, key="key")
     aggregation: Any = bettong.aggregate(result, total=bettong.Sum("value", where="counts"))
     source.window(bettong.tumbling(timedelta(1)), aggregation, name="days").sink("out")
-    given = [("in", message("a", value, False)), watermark(datetime(2030, 1, 1, tzinfo=UTC))]
+    given = [("in", message("a", value, counts=False)), watermark(datetime(2030, 1, 1, tzinfo=UTC))]
     ran = run(app, given)
     assert (list(ran.outputs["out"]), ran.dead_letters) == ([result(value - value)], [])
