@@ -96,11 +96,7 @@ def once(
     load = load_of(spec)
     planned = plan(load_application(spec.application))
     _check_topics(spec, load, planned)
-    sizes = load.result_bytes()
-    if not spec.steps and not any(sizes.values()):
-        raise LabError(
-            f"{spec.name}: its load expects no results, so nothing says when all messages are processed"
-        )
+    sizes = _result_bytes(spec, load)
     with terminable(), _running(spec, load, sizes, planned, say) as running:
         say("waiting for the clients, which make the load, too")
         begin_s = running.clients.begin()
@@ -177,6 +173,15 @@ def _check_topics(spec: RunSpec, load: LabLoad, planned: Plan) -> None:
             f"{spec.load}: sinks write into topics, whose records do not say when their message was due: add"
             " message_of(result) to the load"
         )
+
+
+def _result_bytes(spec: RunSpec, load: LabLoad) -> Mapping[str, int]:
+    sizes = load.result_bytes()
+    if not spec.steps and not any(sizes.values()):
+        raise LabError(
+            f"{spec.name}: its load expects no results, so nothing says when all messages are processed"
+        )
+    return sizes
 
 
 def _reading(sink: str, size: int, spec: RunSpec, target: RunTarget) -> ResultReading:
