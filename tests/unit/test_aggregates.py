@@ -126,6 +126,30 @@ def test_what_gives_no_value_is_a_dead_letter_and_adds_nothing() -> None:
     assert one.keys == 0
 
 
+@dataclass
+class Both:
+    one: int | None
+    other: int
+
+
+@dataclass
+class Counted:
+    ones: int
+    others: int
+
+
+def test_a_message_that_is_a_dead_letter_is_counted_by_none() -> None:
+    """Both aggregates change their accumulators in place."""
+    aggregation = bettong.aggregate(Counted, ones=bettong.Distinct("other"), others=bettong.Distinct("one"))
+    counted = aggregation.initial()
+    for each in (Both(1, 1), Both(2, 3)):
+        counted = aggregation.update(counted, each)
+    with pytest.raises(TypeError, match="others=Distinct"):
+        aggregation.update(counted, Both(None, 2))
+    window = bettong.Window(0, 1, final=True)
+    assert aggregation.output(1, counted, window) == Counted(2, 2)
+
+
 def test_other_aggregates_are_another_state() -> None:
     def layout(**aggregates: Any) -> str:
         (stage,) = plan(described(bettong.sessions(timedelta(1)), Few, {**FEW, **aggregates})).stages

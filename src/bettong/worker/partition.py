@@ -5,6 +5,7 @@ The state after offset o is a fold of the log's first o records and of nothing e
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
@@ -21,6 +22,7 @@ from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.generations import as_bare_tick, generation_after, is_outdated
+from bettong.worker.hot_keys import KeySample
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -76,7 +78,9 @@ class PartitionWorker:
         self._event_clock = None
         if stage.needs_time:
             self._event_clock = EventClock(stage, router.timed_destinations(stage.outputs), own.partitions)
-        self._stage_run = StageRun(
+        self.key_sample = KeySample() if assignment.samples_keys else None
+        self._make_stage_run = partial(
+            StageRun,
             program,
             self._tables,
             router,
@@ -86,9 +90,9 @@ class PartitionWorker:
             progress=self.progress,
             counters=self.counters,
             accounts=self.accounts,
-            samples_keys=assignment.samples_keys,
+            key_sample=self.key_sample,
         )
-        self.key_sample = self._stage_run.key_sample
+        self._stage_run = self._make_stage_run()
         # Otherwise only messages make anything happen here.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
         # The last increment: see `snapshots.chain`.
@@ -298,17 +302,15 @@ class PartitionWorker:
                 f"{self._name_of(stored)}: it follows {stored.since} ({stored.before:08x}), not"
                 f" {follows[0]} ({follows[1]:08x})"
             )
-        self.next_offset = stored.offset
+        self.next_offset, begins = stored.offset, stored.round == stored.offset
         migrations = self._migrations(stored)
-        begins = stored.round == stored.offset
         for computation, table in self._tables.items():
             self.progress.enter(computation)
             scope, changes = self._scope(computation), migrations[computation]
             by_event = table in self._expiring_by_event
             last_ns = stored.last_event_ns if by_event else stored.last_ns
-            saved = SavedStates(
-                *(part.get(computation, b"") for part in (stored.states, stored.ended, last_ns))
-            )
+            parts = (stored.states, stored.ended, last_ns)
+            saved = SavedStates(*(part.get(computation, b"") for part in parts))
             clock_ns = (stored.event_clock.watermark_ns if by_event else 0) or stored.now_ns
             table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, scope=scope)
         self.progress.enter("")
@@ -323,8 +325,10 @@ class PartitionWorker:
             (Origin(each.origin), each.partition, SequenceNumber(each.sequence)) for each in stored.sent
         )
         self._note_saved(stored, data)
-        current = self.program.state_schemas
-        return [name for name in self._tables if stored.state_schemas[name].code != current[name].code]
+        # What operators derive from states, such as windows combined ahead, is of those before.
+        self._stage_run = self._make_stage_run()
+        current, before = self.program.state_schemas, stored.state_schemas
+        return [name for name in self._tables if before[name].code != current[name].code]
 
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"

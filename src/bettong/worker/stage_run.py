@@ -66,7 +66,7 @@ class StageRun:
         progress: FoldProgress,
         counters: Counters,
         accounts: StageAccounts,
-        samples_keys: bool,
+        key_sample: KeySample | None,
     ) -> None:
         self._stage = program.stage
         self._event_clock = event_clock
@@ -89,7 +89,7 @@ class StageRun:
         self._on_error = program.on_error()
         self._progress = progress
         self._counters = counters
-        self.key_sample = KeySample() if samples_keys else None
+        self._key_sample = key_sample
 
     @property
     def is_timed(self) -> bool:
@@ -219,8 +219,8 @@ class StageRun:
             records = self._emit(emitter, [self._run(entry.stream, batch, dead_letters)], dead_letters)
         if self._stage.needs_each_watermark and batch.length:
             self._reach_row(frame.origin, batch, batch.length - 1)
-        if self.key_sample is not None:
-            self.key_sample.note(batch.keys, columns.length)
+        if self._key_sample is not None:
+            self._key_sample.note(batch.keys, columns.length)
         return records + self._finish(emitter, dead_letters, message_text(columns))
 
     def _steps(self, batch: Batch) -> Sequence[WatermarkStep]:

@@ -107,6 +107,7 @@ class Aggregated(BuiltIn, Generic[Result]):
         # Aggregates that may raise come before those that change an accumulator: a message that fails adds nothing.
         ordered = sorted(numbered, key=lambda each: each[1].adds_in_place)
         self._steps = [(index, each.first, each.add) for index, each in ordered]
+        self._in_place = [index for index, each in ordered if each.adds_in_place]
         schema = schema_of(result)
         self._make: Callable[..., Result] = schema.make
         names = [field.name for field in schema.fields]
@@ -149,6 +150,9 @@ class Aggregated(BuiltIn, Generic[Result]):
 
     def update_values(self, accumulator: list[Any], values: Sequence[Any]) -> list[Any]:
         """The same with the values read of the message, by aggregate."""
+        for index in self._in_place:
+            if values[index] is None:
+                raise self.no_value(index)
         changed = accumulator.copy()
         for index, first, add in self._steps:
             value = values[index]
