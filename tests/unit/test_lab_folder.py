@@ -166,22 +166,31 @@ def test_the_newest_run_of_a_folder_is_meant_by_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("bound", "faults"), [(5.0, 1), (6.0, 0), (None, 0)])
 def test_an_objective_is_judged_by_the_median_of_the_repeats(bound: float | None, faults: int) -> None:
     latencies_ms = results(SPEC, repeats(4.0, 6.0, 9.0), FACTS, NOW).latencies_ms
-    found = missed(Objective(p99_ms=bound), latencies_ms)
+    found = missed(Objective(p99_ms=bound), latencies_ms, [])
     assert len(found) == faults
     assert not faults or found == ["out at 10/s, p99 is 6 ms, the objective 5 ms"]
 
 
 def test_an_objective_of_which_nothing_was_measured_is_missed() -> None:
     latencies_ms = results(SPEC, repeats(4.0), FACTS, NOW).latencies_ms
-    assert missed(Objective(p50_ms=1, p99_ms=5), latencies_ms) == [
+    assert missed(Objective(p50_ms=1, p99_ms=5), latencies_ms, []) == [
         "p50: no latency was measured, the objective is 1 ms"
     ]
-    assert missed(Objective(p999_ms=5), {}) == ["p99.9: no latency was measured, the objective is 5 ms"]
-    assert missed(Objective(), {}) == []
+    assert missed(Objective(p999_ms=5), {}, []) == ["p99.9: no latency was measured, the objective is 5 ms"]
+    assert missed(Objective(), {}, []) == []
+
+
+def test_an_objective_of_which_a_step_measured_nothing_is_missed() -> None:
+    steps = [LoadStep(messages_per_s=rate, seconds=9) for rate in (10, 0, 20)]
+    spec = SPEC.model_copy(update={"steps": steps})
+    assert results(spec, repeats(4.0), FACTS, NOW).judged_steps == ["at 10/s", "at 20/s"]
+    assert missed(Objective(p99_ms=5), {"out at 10/s, p99": [4.0]}, spec.judged_steps) == [
+        "at 20/s, p99: no latency was measured, the objective is 5 ms"
+    ]
 
 
 def test_an_objective_is_over_a_thousand_ms_in_plain_numbers() -> None:
-    found = missed(Objective(p99_ms=1000), {"out at 10/s, p99": [1752.0]})
+    found = missed(Objective(p99_ms=1000), {"out at 10/s, p99": [1752.0]}, [])
     assert found == ["out at 10/s, p99 is 1,752 ms, the objective 1,000 ms"]
 
 

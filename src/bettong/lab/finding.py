@@ -38,7 +38,7 @@ def probe(spec: RunSpec, rate: float, seconds: float, *, say: Callable[[str], No
         return Probe(rate, str(error))
     values = {each.metric: [each.value] for each in repeat.measured if each.unit == "ms"}
     lag = lag_trend(repeat.positions, spec.warm_up_s, tried.lasting_s, rate)
-    return judge_rate(rate, missed(spec.objective, values), lag)
+    return judge_rate(rate, missed(spec.objective, values, tried.judged_steps), lag)
 
 
 def judge_rate(rate: float, missed_lines: Sequence[str], lag: LagTrend | None) -> Probe:

@@ -107,6 +107,7 @@ def results(
         machine={**machine, **repeats[0].facts},
         asked=_asked(spec),
         objective=spec.objective,
+        judged_steps=spec.judged_steps,
         measurements=_merged(measured),
     )
 

@@ -14,7 +14,7 @@ from bettong.chaos.nemeses import Injected
 from bettong.lab.latency_parts import PartsSample, mean_parts
 from bettong.lab.reading import ResultReading
 from bettong.lab.series import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint
-from bettong.lab.spec import LoadStep
+from bettong.lab.spec import LoadStep, step_names
 from bettong.lab.target.gc_pauses import GcPause
 from bettong.lab.target.pauses import AssignmentChange, longest_pauses
 from bettong.lab.target.sampling import Usage
@@ -37,7 +37,7 @@ class Measured:
 def latencies(steps: Sequence[LoadStep], readings: Mapping[str, ResultReading]) -> list[Measured]:
     """The latency percentiles of each step and sink."""
     found = []
-    for number, step_name in enumerate(_step_names(steps)):
+    for number, step_name in enumerate(step_names(steps)):
         for sink, reading in readings.items():
             histogram: HdrHistogram = reading.latency.histograms[number]
             if not histogram.get_total_count():
@@ -48,14 +48,6 @@ def latencies(steps: Sequence[LoadStep], readings: Mapping[str, ResultReading]) 
                 value_ms = histogram.get_value_at_percentile(each) / _MS_NS
                 found.append(Measured(name, "ms", value_ms, encoded if each == PERCENTILES[0] else ""))
     return found
-
-
-def _step_names(steps: Sequence[LoadStep]) -> list[str]:
-    """The names of steps in metrics: their rates, and their numbers too where steps have the same rate."""
-    rates = [f"at {step.messages_per_s:,.0f}/s" for step in steps]
-    return [
-        f"in step {number} {rate}" if rates.count(rate) > 1 else rate for number, rate in enumerate(rates, 1)
-    ]
 
 
 def series_points(

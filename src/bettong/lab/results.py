@@ -43,12 +43,16 @@ class MeasuredMetric(_Table):
 
 
 class BenchmarkResults(_Table):
-    """Results of one measurement. `machine`: facts of where it ran. `asked`: its settings, without the objective."""
+    """Results of one measurement. `machine`: facts of where it ran. `asked`: its settings, without the objective.
+
+    `judged_steps`: the names of the steps that the objective is about; empty if an older version wrote the results.
+    """
 
     date: str
     machine: dict[str, str]
     asked: dict[str, str | int]
     objective: Objective = Objective()
+    judged_steps: list[str] = []
     measurements: Annotated[list[MeasuredMetric], Field(min_length=1, max_length=10_000)]
 
     @property

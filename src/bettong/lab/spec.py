@@ -56,6 +56,14 @@ class LoadStep(_Table):
         return round(self.messages_per_s * self.seconds)
 
 
+def step_names(steps: Sequence[LoadStep]) -> list[str]:
+    """The names of steps in metrics: their rates, and their numbers too where steps have the same rate."""
+    rates = [f"at {step.messages_per_s:,.0f}/s" for step in steps]
+    return [
+        f"in step {number} {rate}" if rates.count(rate) > 1 else rate for number, rate in enumerate(rates, 1)
+    ]
+
+
 class Objective(_Table):
     """The upper bound of each percentile of a step's latency, in ms. None: not judged."""
 
@@ -112,6 +120,12 @@ class RunSpec(_Table):
     def lasting_s(self) -> float:
         """The duration of all steps."""
         return sum(step.seconds for step in self.steps)
+
+    @property
+    def judged_steps(self) -> list[str]:
+        """The names of the steps that have messages, and so latencies."""
+        named = zip(step_names(self.steps), self.steps, strict=True)
+        return [name for name, step in named if step.messages_per_s]
 
     @property
     def sending_s_max(self) -> float:

@@ -63,7 +63,7 @@ def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Pat
         names = [each.name for each in measured.measurements]
         for note in filter(None, (*tail_notes(measured), repeats_note(names, repeats))):
             terminal.print(note, markup=False, soft_wrap=True)
-        faults += missed(spec.objective, measured.latencies_ms)
+        faults += missed(spec.objective, measured.latencies_ms, spec.judged_steps)
     if json:
         typer.echo(json_lines.dumps(rows, indent=2))
     exit_with_faults(terminal, "missed", faults)

@@ -141,7 +141,7 @@ def _introduction(results: BenchmarkResults) -> str:
     text = f"<p class=when>{html.escape('; '.join(map(str, said)))}</p>"
     if results.objective == Objective():
         return text
-    faults = missed(results.objective, results.latencies_ms)
+    faults = missed(results.objective, results.latencies_ms, results.judged_steps)
     bounds = ", ".join(
         f"{name.removesuffix('_ms')} {bound:g} ms"
         for name, bound in results.objective.model_dump(exclude_none=True).items()

@@ -11,17 +11,20 @@ from bettong.lab.spec import Objective
 _PERCENTILES = {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}
 
 
-def missed(objective: Objective, latencies_ms: Mapping[str, Sequence[float]]) -> list[str]:
-    """A line for each metric, named `<sink> at <rate>/s, <percentile>`, whose median over the repeats is too high.
+def missed(
+    objective: Objective, latencies_ms: Mapping[str, Sequence[float]], steps: Sequence[str]
+) -> list[str]:
+    """A line for each metric, named `<sink> <step>, <percentile>`, whose median over the repeats is too high.
 
-    And a line for each percentile of the objective that was not measured, which misses it, too.
+    And a line for each percentile of the objective that was not measured in a step, which misses it, too. `steps`: the
+    names of those that have messages; if they are not known, any step is enough.
     """
     bounds = {_PERCENTILES[name]: bound for name, bound in objective.model_dump(exclude_none=True).items()}
-    measured = {name.rpartition(", ")[2] for name in latencies_ms}
     found = [
-        f"{percentile}: no latency was measured, the objective is {bound:,.10g} ms"
+        f"{f'{step}, {percentile}' if step else percentile}: no latency was measured, the objective is {bound:,.10g} ms"
+        for step in steps or [""]
         for percentile, bound in bounds.items()
-        if percentile not in measured
+        if not any(name.endswith(f"{step}, {percentile}") for name in latencies_ms)
     ]
     for name, values in latencies_ms.items():
         bound = bounds.get(name.rpartition(", ")[2])
