@@ -122,7 +122,7 @@ def decisions_index(texts: Mapping[str, str]) -> str:
     lines = [
         "# Decisions",
         "",
-        "For who changes Bettong, or asks why it is as it is: what was decided, what led there, and what was rejected.",
+        "For anyone who changes Bettong, or asks why it is as it is: what was decided, what led there, and what was rejected.",
         "A record stays as it was written, but for names of what has moved since.",
         "",
     ]
