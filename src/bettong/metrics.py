@@ -180,7 +180,7 @@ SNAPSHOT_OFFSET = Metric(
 SNAPSHOT_SAVED = Metric(
     "snapshot_saved",
     "Unix s",
-    "when the newest snapshot of a partition was saved, by the clock of who folds it",
+    "when the newest snapshot of a partition was saved, by the clock of its worker",
 )
 SNAPSHOT_BYTES = Metric(
     "snapshot_bytes",
