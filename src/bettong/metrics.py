@@ -52,9 +52,10 @@ HELD = Metric(
     "held_s",
     "s",
     "back-pressure: for how long it has held up the one before it, since the process began, or the task that folds"
-    " the partition. A sender took no frames, for it had no room (BETTONG_SENDER_BUFFER_BYTES_MAX); `held_s/SOURCE`:"
-    " none of one source, whose frames wait to be decoded. A partition (resident) waited for Kafka to take output. A receiver waited for"
-    " files and Redis, `held_s/SINK` for the sink's destination, to store results, or to be there again",
+    " the partition. A sender took no frames, for it had no room (BETTONG_SENDER_BUFFER_BYTES_MAX);"
+    " `held_s/SOURCE`: none of one source, whose frames wait to be decoded. A partition (resident) waited for Kafka"
+    " to take output. A receiver waited for files and Redis, `held_s/SINK` for the sink's destination, to store"
+    " results, or to be there again",
 )
 TICKS = Metric(
     "ticks",
