@@ -71,7 +71,7 @@ def _settings() -> str:
     lines = [
         "# Settings",
         "",
-        "For who runs a service, by hand or in a container.",
+        "For anyone who runs a service, by hand or in a container.",
         "",
         "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
         f"empty variable counts as unset. The commands `bettong {' | '.join(SERVICES)}` take each as a flag",
@@ -114,7 +114,7 @@ def _metrics() -> str:
     lines = [
         "# Live metrics",
         "",
-        "For who watches what runs: in `bettong status`, or with Prometheus.",
+        "For anyone who watches what runs: in `bettong status`, or with Prometheus.",
         "",
         "What services write to Redis and `bettong status` shows: one record an instance, one a partition. Rendered",
         "from `src/bettong/metrics.py` by `make docs`.",
@@ -190,7 +190,7 @@ def _exit_codes() -> str:
     lines = [
         "# Exit codes of `bettong`",
         "",
-        "For who calls `bettong` from a script. Rendered from `src/bettong/cli/exit_codes.py` by `make docs`.",
+        "For anyone who calls `bettong` from a script. Rendered from `src/bettong/cli/exit_codes.py` by `make docs`.",
         "",
         "| code | what it means |",
         "| --- | --- |",

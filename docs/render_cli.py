@@ -13,7 +13,7 @@ from bettong.services import SERVICES
 
 _HEAD = """# The command line
 
-For who works with `bettong` in a terminal: each command with what it takes, as `bettong COMMAND --help` says it.
+For anyone who works with `bettong` in a terminal: each command with what it takes, as `bettong COMMAND --help` says it.
 [Exit codes](exit-codes.md) are the same for all. Rendered from `src/bettong/cli` by `make docs`.
 """
 

@@ -8,7 +8,7 @@ def roles_page() -> str:
     lines = [
         "# What `bettong k8s` may be allowed",
         "",
-        "For who gives people access to a cluster.",
+        "For anyone who gives people access to a cluster.",
         "",
         "Each command needs a Role in the namespace of the release, with these rules and no others; nothing of a",
         "cluster as a whole. A test gives a service account each Role on a real API server, and takes away a verb at a",

@@ -47,7 +47,7 @@ def _status_json() -> str:
     lines = [
         "# `bettong status --json`",
         "",
-        "For who asks from a script what runs.",
+        "For anyone who asks from a script what runs.",
         "",
         f"One JSON object on standard output, form {VERSION}; exit code 0 when all works, else 7. What is not known",
         "is `null`, never a number that is wrong. Within a version fields may be added, so pass over names that you do",

@@ -122,8 +122,8 @@ def decisions_index(texts: Mapping[str, str]) -> str:
     lines = [
         "# Decisions",
         "",
-        "For who changes Bettong, or asks why it is as it is: what was decided, what led there, and what was rejected.",
-        "A record stays as it was written, but for names of what has moved since.",
+        "For anyone who changes Bettong, or asks why it is as it is: what was decided, what led there, and what was",
+        "rejected. A record stays as it was written, but for names of what has moved since.",
         "",
     ]
     for page in sorted(page for page in texts if re.match(r"decisions/\d", page)):

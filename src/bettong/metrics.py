@@ -51,10 +51,11 @@ UNREADABLE = Metric(
 HELD = Metric(
     "held_s",
     "s",
-    "back-pressure: for how long who is next held up, since the process began, or the task that folds the partition. A"
-    " sender took no frames, for it had no room (BETTONG_SENDER_BUFFER_BYTES_MAX); `held_s/SOURCE`: none of one source,"
-    " whose frames wait to be decoded. A partition (resident) waited for Kafka to take output. A receiver waited for"
-    " files and Redis, `held_s/SINK` for the sink's destination, to store results, or to be there again",
+    "back-pressure: for how long it has held up the one before it, since the process began, or the task that folds"
+    " the partition. A sender took no frames, for it had no room (BETTONG_SENDER_BUFFER_BYTES_MAX);"
+    " `held_s/SOURCE`: none of one source, whose frames wait to be decoded. A partition (resident) waited for Kafka"
+    " to take output. A receiver waited for files and Redis, `held_s/SINK` for the sink's destination, to store"
+    " results, or to be there again",
 )
 TICKS = Metric(
     "ticks",
@@ -180,7 +181,7 @@ SNAPSHOT_OFFSET = Metric(
 SNAPSHOT_SAVED = Metric(
     "snapshot_saved",
     "Unix s",
-    "when the newest snapshot of a partition was saved, by the clock of who folds it",
+    "when the newest snapshot of a partition was saved, by the clock of its worker",
 )
 SNAPSHOT_BYTES = Metric(
     "snapshot_bytes",

@@ -30,12 +30,20 @@ def _commands(words: list[str]) -> Iterator[list[str]]:
 
 
 def of_bettong(page: Path) -> list[list[str]]:
-    """What follows `bettong` in its commands, those that run in a container (behind `--`) too."""
+    """What follows `bettong` in its commands, those that run in a container (behind `--`, or by its shell) too."""
     return [
         words[words.index("bettong") + 1 :]
-        for words in lines(page)
+        for line in lines(page)
+        for words in [line, *_in_a_shell(line)]
         if "bettong" in words and (words[0] == "bettong" or words[words.index("bettong") - 1] == "--")
     ]
+
+
+def _in_a_shell(words: list[str]) -> Iterator[list[str]]:
+    """The commands of the script of `sh -c`."""
+    if "-c" in words and words[words.index("-c") - 1] == "sh":
+        for command in words[words.index("-c") + 1].split(";"):
+            yield shlex.split(command)
 
 
 @cache

@@ -25,7 +25,7 @@ WITH_COMMANDS = {"last-nights-bug.md", "retry-dead-letters.md"}
 OWN_SINK = COOKBOOK / "own-sink.md"  # whose tests are the contract's
 LINES_MAX = 60
 OF_A_CONTRACT = 5  # lines more, for the class of its tests
-FIRST_LINE = re.compile(r"^# .+\n\nFor whoever [^\n]+ (?:Three|Four|Six) minutes\.\n\n\*\*Problem\.\*\* ")
+FIRST_LINE = re.compile(r"^# .+\n\nFor anyone who [^\n]+ (?:Three|Four|Six) minutes\.\n\n\*\*Problem\.\*\* ")
 
 
 @pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)

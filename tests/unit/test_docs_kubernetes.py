@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kubernetes.chart import FOLDER, ROOT, TUNING, Chart
+from bettong.application.plan import plan
+from bettong.edges.application_file import load
+from bettong.testing import run
+from tests.kubernetes.chart import DEV, FOLDER, ROOT, TUNING, Chart
 from tests.kubernetes.value_sets import merged
+from tests.samples.example_files import messages_of, shown_lines
 from tests.samples.page_commands import check_command, lines, of_bettong
 
 DOCS = ROOT / "docs"
 PAGES = [
     DOCS / f"{name}.md" for name in ("kubernetes-start", "kubernetes-pinning", "kubernetes", "node-tuning")
 ]
-PINNING = DOCS / "kubernetes-pinning.md"
+START, PINNING = DOCS / "kubernetes-start.md", DOCS / "kubernetes-pinning.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 CODE = re.compile(r"`[^`\n]*`")
@@ -75,7 +79,7 @@ def titled(title: str) -> list[Shown]:
 SHOWN = list(shown())
 
 
-COMMANDS = [(page.stem, words) for page in PAGES for words in of_bettong(page)]
+COMMANDS = [(page.stem, words) for page in [*PAGES, DOCS / "operations.md"] for words in of_bettong(page)]
 
 
 @pytest.mark.parametrize("values", titled("values.yaml"), ids=str)
@@ -156,6 +160,28 @@ def test_a_command_of_bettong_has_the_flags_that_are_shown(page: str, words: lis
 
 def test_commands_are_shown_for_a_message_and_its_result() -> None:
     assert {words[0] for page, words in COMMANDS if page == "kubernetes-start"} == {"send", "tail", "k8s"}
+
+
+def test_each_send_of_the_start_page_adds_messages_and_each_tail_finds_as_many_results(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "app.py").write_text(yaml.safe_load(DEV.read_text())["application"]["source"])
+    app, sent, inputs = load(str(tmp_path / "app.py")), set[str](), list[Any]()
+    sources = {each.name: each for each in plan(app).sources}
+    (message,) = (words[1] for words in lines(START) if words[:1] == ["echo"])
+    (tmp_path / "payments.jsonl").write_text(message + "\n")
+    for words in of_bettong(START):
+        if words[0] == "send":
+            source, path = words[1], tmp_path / Path(words[2]).name
+            assert path.name not in sent or "--again" in words, "a file that was sent before adds nothing"
+            sent.add(path.name)
+            inputs.append((source, messages_of(sources[source], path)))
+        elif words[0] == "tail":
+            count = int(words[words.index("--count") + 1])
+            assert count <= len(run(app, inputs).outputs[words[1]]), "it would wait for ever"
+    shown = re.findall(r'`(\{"account".*?\})`', START.read_text())
+    assert len(shown) == 2
+    assert shown == list(shown_lines(app, "totals", run(app, inputs).outputs["totals"][:2]))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -295,7 +295,7 @@ def test_setup_says_what_it_would_do_and_does_nothing(
     assert end_well(app, ["setup", "--dry-run"], name="bettong") == LocalError.exit_code
     output = capsys.readouterr().out
     assert "Spark, Kafka and Bettong's services and Java 21 (pip)" in output
-    assert "about 554 MB to download, 965 MB on disk" in output
+    assert "about 554 MB to download, 1,035 MB on disk" in output
 
 
 def test_doctor_has_a_form_for_scripts(

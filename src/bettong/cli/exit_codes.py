@@ -23,7 +23,8 @@ MEANINGS = {
     USAGE: "the command line is wrong",
     ApplicationError.exit_code: "the application is wrong",
     SettingsError.exit_code: "a setting is missing or wrong",
-    LogError.exit_code: "Kafka, Redis, a sender or a receiver cannot be reached",
+    LogError.exit_code: "Kafka, Redis or the store of snapshots cannot be reached, or refuses; a sender or a receiver"
+    " cannot be reached",
     LocalError.exit_code: "a process on this machine cannot be started, or ended for good",
     NOT_RUNNING: "status: something does not work; up: it runs, but a service waits; health: the processor makes no"
     " progress; k8s: not everything is ready",

@@ -34,7 +34,7 @@ _EXEC = Rule(
     "",
     ("pods/exec",),
     ("create", "get"),
-    "asks the driver in its pod (`get`: clusters before 1.35); who may do this may do all that the pods may",
+    "asks the driver in its pod (`get`: clusters before 1.35); whoever may do this may do all that the pods may",
 )
 # Enough to scale, and no more: the chart's Role for a console that may change something.
 SCALING: Sequence[Rule] = (
