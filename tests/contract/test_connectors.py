@@ -17,6 +17,7 @@ from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
+from bettong_receiver.background import Background
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
 from bettong_receiver.connectors.partitioned_files import FolderLine, PartitionedFilesConnector
@@ -120,7 +121,13 @@ class FileSystem:
         self._folder = folder
 
     def connector(self) -> SinkConnector[Any]:
-        return FileConnector(self._folder, APPLICATION, formats(planned()), monotonic_s=time.monotonic)
+        return FileConnector(
+            self._folder,
+            APPLICATION,
+            formats(planned()),
+            background=Background("file-sync"),
+            monotonic_s=time.monotonic,
+        )
 
     def message(self, text: str) -> Any:
         return text.encode()

@@ -13,6 +13,7 @@ from bettong.local.redis_server import RedisServer
 from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
 from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.progress import SinkPartition
+from tests.samples.many_descriptors import low_descriptors_taken
 from tests.samples.sink_batches import sink_batch
 from tests.servers.tcp_peer import OK, Peer
 
@@ -106,6 +107,14 @@ def test_a_closed_idle_connection_is_reopened(make: Make, peer: Peer) -> None:
             b"\n" if connector._lines else b"\xff\xff\xff\xff"
         )  # an empty batch: the peer closes
         assert connection.recv(1, 2) == b""  # MSG_PEEK
+        connector.deliver([sink_batch(0, [b"second"], 2)])
+    assert peer.kept == [b"first", b"second"]
+
+
+def test_a_connection_may_have_a_descriptor_above_those_that_select_takes(make: Make, peer: Peer) -> None:
+    with low_descriptors_taken(), closing(make()) as connector:
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
         connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 

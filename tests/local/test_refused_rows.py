@@ -19,6 +19,7 @@ from bettong.client.message_files import Format, Portion, portions
 from bettong.client.message_input import InterruptibleInput, Piped, Wanted
 from bettong.errors import BettongError, ClientError, SchemaError
 from bettong.schema.schema import schema_of
+from tests.samples.many_descriptors import low_descriptors_taken
 
 
 @dataclass
@@ -256,6 +257,17 @@ def test_reading_an_input_that_never_pauses_ends_when_it_is_stopped() -> None:
         stopped.set()
         with pytest.raises(ClientError, match="not read any further"):
             source.read(4)
+
+
+def test_an_input_may_have_a_descriptor_above_those_that_select_takes() -> None:
+    with low_descriptors_taken():
+        reading, writing = os.pipe()
+        with io.FileIO(reading) as descriptor:
+            with io.FileIO(writing, "wb") as writer:
+                writer.write(b"one\n")
+            source = InterruptibleInput(descriptor, threading.Event())
+            assert source.read(10) == b"one\n"
+            assert source.read(10) == b"", "its end"
 
 
 def test_reading_a_silent_pipe_ends_when_it_is_stopped() -> None:

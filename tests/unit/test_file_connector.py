@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong.edges.kafka_log import Record
+from bettong_receiver.background import Background
+from bettong_receiver.connectors import files
 from bettong_receiver.connectors.files import SYNC_INTERVAL_S, FileConnector
 from bettong_receiver.delivery.batcher import SinkBatcher
+from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import formats
@@ -32,9 +36,19 @@ INPUTS = {each.sink: SinkInput(each.sink, each.topic, each.messages) for each in
 class OpenedFiles:
     """An open connector, and its progress."""
 
-    def __init__(self, folder: Path, *, application: str = "app", beginning: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        application: str = "app",
+        beginning: int = 0,
+        background: Background | None = None,
+    ) -> None:
         self.now_s = 0.0
-        self.connector = FileConnector(folder, application, FORMATS, monotonic_s=lambda: self.now_s)
+        self.background = background or Background("file-sync")
+        self.connector = FileConnector(
+            folder, application, FORMATS, background=self.background, monotonic_s=lambda: self.now_s
+        )
         beginnings = dict.fromkeys(KEYS, beginning)
         try:
             stored = self.connector.open(beginnings)
@@ -119,7 +133,7 @@ def test_positions_are_synced_once_an_interval(tmp_path: Path) -> None:
     def flush(now_s: float) -> None:
         one.now_s = now_s
         one.connector.flush()
-        one.connector._background.finish(10.0)
+        one.background.finish(10.0)
 
     one.deliver(SinkPartition("raw", 0), 0, b"a")
     flush(0.0)
@@ -193,7 +207,7 @@ def test_a_kill_before_or_after_every_change_of_a_file_loses_and_repeats_nothing
                 if each % 2 and not last:
                     one.now_s += SYNC_INTERVAL_S
                     one.connector.flush()
-                    one.connector._background.finish(10.0)
+                    one.background.finish(10.0)
             one.connector.finish()
 
     undisturbed = tmp_path / "undisturbed"
@@ -271,6 +285,50 @@ def test_a_folder_has_one_receiver_at_a_time(tmp_path: Path) -> None:
         opened(tmp_path)
     one.close(saving=False)
     opened(tmp_path).close(saving=False)
+
+
+class StandingDisk:
+    """A disk on which no sync ends before `go_on` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.syncing = threading.Event()
+        self.go_on = threading.Event()
+        self._sync = os.fdatasync
+        monkeypatch.setattr(os, "fdatasync", self._wait)
+        for name in ("_CLOSE_WAIT_S", "_OPEN_WAIT_S"):
+            monkeypatch.setattr(files, name, 0.05)
+
+    def _wait(self, descriptor: int) -> None:
+        self.syncing.set()
+        assert self.go_on.wait(60)
+        self._sync(descriptor)
+
+
+def test_a_sync_that_outlives_its_connector_ends_before_the_next_one_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = StandingDisk(monkeypatch)
+    one = opened(tmp_path)
+    for key in KEYS:
+        one.deliver(key, 0, b"<0>")
+    one.connector.flush()
+    assert disk.syncing.wait(60)
+    one.close(saving=False)
+    for _ in range(2):
+        with pytest.raises(ConnectorUnavailableError, match="has not ended; is the disk slow"):
+            OpenedFiles(tmp_path, background=one.background)
+    with pytest.raises(SinkError, match="another receiver writes here"):
+        opened(tmp_path)
+    disk.go_on.set()
+    monkeypatch.setattr(files, "_OPEN_WAIT_S", 60.0)
+    again = OpenedFiles(tmp_path, background=one.background)
+    found = {key: (again.offset(key), file_of(tmp_path, key).stat().st_size) for key in KEYS}
+    assert found == dict.fromkeys(KEYS, (0, 0)), "an abandoned sync writes no position"
+    again.deliver(KEYS[0], 0, b"<0>")
+    again.close(saving=True)
+    last = opened(tmp_path)
+    assert [last.offset(key) for key in KEYS] == [1, 0, 0]
+    last.close(saving=False)
 
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from bettong_processor.daemon.prepared import ADDRESS, Prepared, handed_over, take_over
 from tests.looked_at import has_ended, words_of
+from tests.samples.many_descriptors import low_descriptors_taken
 from tests.waiting import eventually
 
 WAIT_S_MAX = 60.0
@@ -110,6 +111,14 @@ def test_leaving_ends_a_process_that_nobody_took() -> None:
     with Prepared():
         prepared = prepared_process()
     assert not prepared.is_running()
+
+
+def test_a_processor_that_has_ended_is_noticed_by_any_descriptor() -> None:
+    with low_descriptors_taken(), socket.socket(socket.AF_UNIX) as listening:
+        tether, held = os.pipe()
+        os.close(held)
+        assert not take_over(listening.dup(), tether)
+        os.close(tether)
 
 
 def test_another_users_process_is_neither_believed_nor_served(monkeypatch: pytest.MonkeyPatch) -> None:

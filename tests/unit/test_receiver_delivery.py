@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from bettong.edges.kafka_log import Record
 from bettong.held_time import HeldTime
 from bettong.identifiers import TopicPartition
+from bettong_receiver.background import Background
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.delivery.delivery import Delivery
 from bettong_receiver.delivery.observations import DeliveryLog, DeliveryObserver
@@ -33,7 +34,9 @@ class Delivered:
 
     def __init__(self, *folders: Path) -> None:
         def files(folder: Path) -> Callable[[], FileConnector]:
-            return lambda: FileConnector(folder, "app", FORMATS, monotonic_s=lambda: 0.0)
+            return lambda: FileConnector(
+                folder, "app", FORMATS, background=Background("file-sync"), monotonic_s=lambda: 0.0
+            )
 
         def append(dead_letters: object) -> None:
             raise AssertionError(f"files refuse nothing: {dead_letters}")

@@ -56,7 +56,7 @@ def test_a_receiver_waits_for_kafka_and_then_measures_its_lag_again() -> None:
             instance="receiver",
             interval_s=1.0,
             tasks=TASKS,
-            room=Room(bytes_max=1, stall_s=1.0, clock_s=lambda: 1.0),
+            room=Room(readers_max=9, bytes_max=1, stall_s=1.0, clock_s=lambda: 1.0),
             topics={"results": LOG.topic},
             extra=dict,
         )

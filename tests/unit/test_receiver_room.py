@@ -34,7 +34,7 @@ async def subscriber(room: Room) -> ConnectedSubscriber:
 def in_a_room(work: Callable[[Room, Clock], "asyncio.Future[None]"], *, bytes_max: int = 100) -> None:
     async def run() -> None:
         clock = Clock()
-        await work(Room(bytes_max=bytes_max, stall_s=30, clock_s=clock), clock)
+        await work(Room(readers_max=2, bytes_max=bytes_max, stall_s=30, clock_s=clock), clock)
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
@@ -138,5 +138,52 @@ def test_a_single_subscriber_may_exceed_the_bound() -> None:
     async def work(room: Room, clock: Clock) -> None:
         del clock
         await room.reserve(await subscriber(room), 1_000_000)
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_a_subscriber_waits_for_the_thread_of_one_that_has_left() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        del clock
+        first, second, third = [await subscriber(room) for _ in range(3)]
+        for each in (first, second):
+            assert await room.await_reader(each, 10, unless=lambda: False)
+        waiting = asyncio.create_task(room.await_reader(third, 10, unless=lambda: False))
+        closed = room.reader_left(first)
+        room.remove(first)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        assert (room.readers, room.held, room.closing) == (2, 20, 10)
+        closed()
+        assert await waiting
+        assert (room.readers, room.held, room.closing) == (2, 20, 0)
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_a_subscriber_waits_for_the_memory_of_one_that_has_left() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        del clock
+        first, second = [await subscriber(room) for _ in range(2)]
+        assert await room.await_reader(first, 60, unless=lambda: False)
+        closed = room.reader_left(first)
+        room.remove(first)
+        assert room.has_room_for(60), "it will be free soon"
+        waiting = asyncio.create_task(room.await_reader(second, 60, unless=lambda: False))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        closed()
+        assert await waiting
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_a_subscriber_waits_for_no_reader_of_a_receiver_that_stops() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        del clock
+        for each in [await subscriber(room) for _ in range(2)]:
+            assert await room.await_reader(each, 10, unless=lambda: False)
+        assert not await room.await_reader(await subscriber(room), 10, unless=lambda: True)
+        assert room.readers == 2
 
     in_a_room(work)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def entered(room: Room, address: str, held: int, sent: dict[int, int]) -> Connec
 
 def test_a_stalled_subscriber_is_counted_and_listed_first() -> None:
     async def work() -> None:
-        room = Room(bytes_max=1000, stall_s=30, clock_s=(clock := Clock()))
+        room = Room(readers_max=9, bytes_max=1000, stall_s=30, clock_s=(clock := Clock()))
         reading = entered(room, "ipv4:10.0.0.1:5", 200, {0: 100, 1: 99})
         stalled = entered(room, "ipv4:10.0.0.1:6", 300, {0: 40, 1: 100})
         stalled.sending = reading.sending = 70
@@ -63,7 +63,7 @@ def test_a_stalled_subscriber_is_counted_and_listed_first() -> None:
 
 def test_the_lag_is_unknown_while_kafka_is_unavailable() -> None:
     async def work() -> None:
-        room = Room(bytes_max=1000, stall_s=30, clock_s=Clock())
+        room = Room(readers_max=9, bytes_max=1000, stall_s=30, clock_s=Clock())
         entered(room, "ipv4:10.0.0.1:5", 200, {0: 40})
         note_lags(room, TOPICS, ENDS)
         assert subscriber_values(room, TOPICS)["subscriber_lag/raw"] == 60

@@ -25,6 +25,10 @@ class Background:
         """Starts a job. Call it only after `idle` returned True."""
         self._last = self._executor.submit(job)
 
+    def start_behind(self, job: Callable[[], None]) -> None:
+        """Starts a job behind the last one, whose exception is lost."""
+        self._last = self._executor.submit(job)
+
     def finish(self, timeout_s: float) -> bool:
         """Waits up to `timeout_s` for the last job; False if it still runs. Raises its exception."""
         if self._last is not None:

@@ -3,6 +3,9 @@
 gRPC accepts a response when the previous one was sent, so a subscriber that does not read costs its log reader and one
 response. A subscriber whose response was not sent for `stall_s` is disconnected. When memory for all is short, those
 that have stalled for longest go first: no subscriber waits longer than a second for one that does not read.
+
+When a subscriber leaves, its reader may still connect or poll; until it is closed, its thread and memory count for
+subscribers that come, which wait for their own reader.
 """
 
 import asyncio
@@ -39,18 +42,26 @@ class ConnectedSubscriber:
 
 
 class Room:
-    """The subscribers of one receiver, and the memory that they share."""
+    """The subscribers of one receiver, and the memory that they share.
 
-    def __init__(self, *, bytes_max: int, stall_s: float, clock_s: Callable[[], float]) -> None:
+    `readers`: open readers of the log, `closing`: bytes of those whose subscriber has left.
+    """
+
+    def __init__(
+        self, *, readers_max: int, bytes_max: int, stall_s: float, clock_s: Callable[[], float]
+    ) -> None:
         self.stall_s = stall_s
         self.bytes_max = bytes_max
+        self.readers = 0
+        self.closing = 0
+        self._readers_max = readers_max
         self._clock_s = clock_s
         self.subscribers: set[ConnectedSubscriber] = set()
         self._changed = asyncio.Event()
 
     @property
     def held(self) -> int:
-        """Bytes held for all subscribers."""
+        """Bytes held for all subscribers, without those of `closing`."""
         return sum(subscriber.held for subscriber in self.subscribers)
 
     def add(self, task: "asyncio.Task[object]", sink: str, address: str) -> ConnectedSubscriber:
@@ -60,9 +71,39 @@ class Room:
         return subscriber
 
     def remove(self, subscriber: ConnectedSubscriber) -> None:
-        """Removes a subscriber, whose memory has been freed."""
+        """Removes a subscriber, whose memory has been freed, but for that of its reader: see `reader_left`."""
         self.subscribers.discard(subscriber)
         self._changed.set()
+
+    async def await_reader(
+        self, subscriber: ConnectedSubscriber, size: int, *, unless: Callable[[], bool]
+    ) -> bool:
+        """Waits until a subscriber may open its reader of `size` bytes; False if `unless()` becomes true before.
+
+        After True, `reader_left` must be called.
+        """
+        subscriber.held = size
+        while self.readers >= self._readers_max or (
+            self.closing and self.held + self.closing > self.bytes_max
+        ):
+            if unless():
+                return False
+            await self._change(_POLL_S)
+        self.readers += 1
+        return True
+
+    def reader_left(self, subscriber: ConnectedSubscriber) -> Callable[[], None]:
+        """Call it when the subscriber has left; call what it returns when its reader is closed."""
+        size = subscriber.held - subscriber.sending
+        subscriber.held = subscriber.sending
+        self.closing += size
+
+        def closed() -> None:
+            self.closing -= size
+            self.readers -= 1
+            self._changed.set()
+
+        return closed
 
     def has_room_for(self, size: int) -> bool:
         """Whether one more subscriber that holds `size` bytes may be added. The first one always may.
@@ -76,10 +117,14 @@ class Room:
         """Reserves `size` bytes for a subscriber, instead of its previous reservation; waits until they are free."""
         subscriber.held = size
         while self.held > self.bytes_max and (others := self._writing(subscriber)):
-            next_s = self._free(others)
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), max(next_s, _POLL_S))
+            await self._change(max(self._free(others), _POLL_S))
+
+    async def _change(self, timeout_s: float) -> None:
+        """Waits until a subscriber or a reader has gone."""
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
 
     def _free(self, writing: list[ConnectedSubscriber]) -> float:
         """Disconnects as many of them as the others need; returns in how many seconds the next one may follow."""

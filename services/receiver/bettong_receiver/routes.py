@@ -10,6 +10,7 @@ from bettong.application.plan import Plan
 from bettong.config.connections import read_connections
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.redis_store import RedisStore
+from bettong_receiver.background import Background
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.delivery.route import Route, SinkInput
@@ -69,8 +70,12 @@ def _route_of_all(
         newest = [SinkInput(each.sink, each.topic, each.messages) for each in sink_formats.values()]
         return Route("Redis", newest, [make_redis], _FETCH_BYTES_MAX, required=True)
 
+    syncing = Background("file-sync")
+
     def make_files() -> FileConnector:
-        return FileConnector(folder, plan.application, sink_formats, monotonic_s=time.monotonic)
+        return FileConnector(
+            folder, plan.application, sink_formats, background=syncing, monotonic_s=time.monotonic
+        )
 
     every = [SinkInput(each.sink, each.topic, each.messages_at_once) for each in sink_formats.values()]
     return Route("files and Redis", every, [make_files, make_redis], _FETCH_BYTES_MAX, required=True)

@@ -6,13 +6,14 @@ import itertools
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import grpc
 
 from bettong.config.access import Read
 from bettong.edges.grpc_server import ClientShares, Permissions, caller, close_connection
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.errors import LogError, LogTruncatedError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Refusal
 from bettong.listing import first_named
@@ -62,6 +63,9 @@ PERMISSIONS: Permissions = {SUBSCRIBE: lambda request: Read(_shortened(request.s
 _POSITIONS_TIMES = 8
 # Shortest time between two garbage collections after subscribers have left.
 _COLLECT_S = 5.0
+# How long a subscriber waits until the readers of those that have left are closed. Each of their requests to Kafka is
+# given up after 10 s.
+_READER_WAIT_S = 30.0
 # The most partitions that a sink can have: see BETTONG_PARTITIONS.
 _POSITIONS_MAX = 4096
 
@@ -110,7 +114,9 @@ class SubscribeServicer:
         self._stopping = asyncio.Event()
         self._left = asyncio.Event()
         self._ahead_bytes_max = ahead_bytes_max
-        self.room = Room(bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic)
+        self.room = Room(
+            readers_max=subscribers_max, bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic
+        )
 
     def serve(self, newest: Newest) -> None:
         """Accepts subscriptions from now on. `newest(sink)`: the receiver's own progress."""
@@ -189,7 +195,6 @@ class SubscribeServicer:
             if not subscriber.reason:
                 raise
             task.uncancel()
-            subscriber.held = subscriber.sending  # its reader is closed
             await self._disconnect(request.sink, context, subscriber)
         finally:
             self.room.remove(subscriber)
@@ -205,10 +210,19 @@ class SubscribeServicer:
     ) -> None:
         """Reads a round once gRPC has accepted the previous one: no records are read for a subscriber that stalls."""
         loop, peer = asyncio.get_running_loop(), context.peer()
+        reader = reader_bytes(self._ahead_bytes_max) + subscriber.positions
+        try:
+            async with asyncio.timeout(_READER_WAIT_S):
+                if not await self.room.await_reader(subscriber, reader, unless=self._stopping.is_set):
+                    return
+        except TimeoutError:
+            raise LogUnavailableError(
+                f"readers of subscribers that have left are not closed after {_READER_WAIT_S:g} s; does Kafka answer?"
+            ) from None
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
-            await self.room.reserve(subscriber, reader_bytes(self._ahead_bytes_max) + subscriber.positions)
+            await self.room.reserve(subscriber, reader)
             await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest, peer)))
             (subscription,) = opened
             await self._write(subscription, subscription.opening(), context, subscriber)
@@ -216,8 +230,17 @@ class SubscribeServicer:
                 found = await loop.run_in_executor(thread, subscription.round)
                 await self._write(subscription, found, context, subscriber)
         finally:
-            # On the same thread, after a call that may still run there when the subscriber has left.
-            thread.submit(_close, opened)
+            reader_closed = self.room.reader_left(subscriber)
+
+            def closed() -> None:
+                reader_closed()
+                self._left.set()
+
+            try:
+                # On the same thread, after a call that may still run there when the subscriber has left.
+                thread.submit(_close, opened).add_done_callback(lambda _: _call_on(loop, closed))
+            except RuntimeError:  # no thread could be started, so there is nothing to close
+                closed()
             thread.shutdown(wait=False)
 
     async def _write(
@@ -279,6 +302,12 @@ class SubscribeServicer:
 
 def _of_one_topic(offsets: Mapping[TopicPartition, int]) -> dict[int, int]:
     return {partition: offset for (_, partition), offset in offsets.items()}
+
+
+def _call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Calls it on a loop, from another thread; not at all once the loop is closed."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
 
 
 def _close(subscriptions: list[Subscription]) -> None:

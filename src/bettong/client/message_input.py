@@ -24,7 +24,7 @@ Body: TypeAlias = list[bytes] | pa.RecordBatch
 # be a message that fits one.
 _TEXT_FRAMES_MAX = 16
 _BLOCK_BYTES = 1024 * 1024
-_POLL_S = 0.1  # how often a read that waits checks whether it was stopped
+_POLL_MS = 100  # how often a read that waits checks whether it was stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class InterruptibleInput(io.RawIOBase):
     def __init__(self, descriptor: io.FileIO, stopped: threading.Event) -> None:
         self._input = descriptor
         self._stopped = stopped
+        self._readable = select.poll()  # unlike `select.select` it takes descriptors above 1,023
+        self._readable.register(descriptor, select.POLLIN)
 
     def readable(self) -> bool:
         """See RawIOBase."""
@@ -83,7 +85,7 @@ class InterruptibleInput(io.RawIOBase):
     def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
         """See RawIOBase. Blocks until there is something or the input ends. Raises ClientError once it is stopped."""
         while not self._stopped.is_set():
-            if select.select([self._input], [], [], _POLL_S)[0]:
+            if self._readable.poll(_POLL_MS):
                 return self._input.readinto(buffer)
         raise ClientError("the input is not read any further")
 

@@ -66,8 +66,7 @@ def take_over(listener: socket.socket, tether: int) -> bool:
     `tether`: a file descriptor that becomes readable when the processor ends.
     """
     with listener:
-        ready, _, _ = select.select([listener.fileno(), tether], [], [])
-        if tether in ready:
+        if tether in _await_readable(listener.fileno(), tether):
             return False
         line, _ = listener.accept()
     with line:
@@ -105,8 +104,16 @@ def handed_over(address: str) -> bool:
         return False
     with suppress(ProcessLookupError):
         watched = os.pidfd_open(*_PID.unpack(answer))
-        select.select([watched], [], [])
+        _await_readable(watched)
     return True
+
+
+def _await_readable(*descriptors: int) -> set[int]:
+    """Waits until some of them are readable, or at their end; returns these."""
+    poll = select.poll()  # unlike `select.select` it takes descriptors above 1,023
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in poll.poll()}
 
 
 def _is_own(line: socket.socket) -> bool:

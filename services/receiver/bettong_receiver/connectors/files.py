@@ -21,7 +21,13 @@ from pathlib import Path
 
 from bettong_receiver.background import Background
 from bettong_receiver.connectors import durable
-from bettong_receiver.delivery.connector import MovingPosition, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.connector import (
+    ConnectorUnavailableError,
+    MovingPosition,
+    Refused,
+    SinkBatch,
+    SinkConnector,
+)
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.positions import PositionKey, decode, encode
@@ -29,8 +35,10 @@ from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
 # Two fsyncs for each partition that moved: 16 partitions take 4 ms on a local disk, 0.3 s on a slow network volume.
 SYNC_INTERVAL_S = 0.5
-# At a clean stop, a sync that takes longer is abandoned; the previous position stays valid.
+# A sync that takes longer is abandoned when the connector closes; the previous positions stay valid.
 _CLOSE_WAIT_S = 10.0
+# How long the next connector waits for it. The task retries; a slow disk must be reported within two seconds.
+_OPEN_WAIT_S = 1.0
 
 
 class FileConnector(SinkConnector[bytes]):
@@ -45,9 +53,10 @@ class FileConnector(SinkConnector[bytes]):
         application: str,
         formats: Mapping[str, SinkFormat],
         *,
+        background: Background,
         monotonic_s: Callable[[], float],
     ) -> None:
-        """`formats`: the format of each sink to deliver."""
+        """`formats`: the format of each sink to deliver. `background`: shared by successive connectors to a folder."""
         self._folder = folder
         self._application = application
         self._formats = formats
@@ -55,16 +64,22 @@ class FileConnector(SinkConnector[bytes]):
         self._files: dict[SinkPartition, _File] = {}
         self._unsynced: dict[SinkPartition, MovingPosition] = {}
         self._next_sync_s = monotonic_s()
-        self._descriptors = ExitStack()
-        self._background = Background("file-sync")
+        self._background = background
+        # The folder's lock and the files, while they are open.
+        self._descriptors: ExitStack | None = None
+        self._abandoned = False
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector. Truncates each file to the length in its position; creates both when neither exists.
 
-        Raises PositionError, naming file and remedy, when file and position do not match; SinkError when
-        another receiver writes to the folder.
+        Raises PositionError, naming file and remedy, when file and position do not match; SinkError when another
+        receiver writes to the folder; ConnectorUnavailableError while a sync of the previous connector goes on.
         """
         folder = self._folder
+        if not self._background.finish(_OPEN_WAIT_S):
+            raise ConnectorUnavailableError(
+                f"file sink: {folder}: a sync that was begun earlier has not ended; is the disk slow?"
+            )
         try:
             with ExitStack() as undo:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -108,11 +123,24 @@ class FileConnector(SinkConnector[bytes]):
             raise SinkError(f"file sink: cannot sync: {error}") from None
 
     def close(self) -> None:
-        """See SinkConnector."""
-        with suppress(OSError):
-            self._background.finish(_CLOSE_WAIT_S)
-        self._background.close()
-        self._descriptors.close()
+        """See SinkConnector. A sync that takes longer than 10 s keeps the folder locked until it ends."""
+        if (descriptors := self._descriptors) is None:
+            return
+        self._descriptors = None
+
+        def release() -> None:
+            with suppress(OSError):
+                descriptors.close()
+
+        try:
+            has_ended = self._background.finish(_CLOSE_WAIT_S)
+        except OSError:
+            has_ended = True
+        if has_ended:
+            release()
+        else:
+            self._abandoned = True
+            self._background.start_behind(release)
 
     def _idle(self) -> bool:
         try:
@@ -133,8 +161,10 @@ class FileConnector(SinkConnector[bytes]):
 
         def sync() -> None:
             for descriptor, path, position in jobs:
-                os.fdatasync(descriptor)
-                durable.replace(path, position)
+                if not self._abandoned:
+                    os.fdatasync(descriptor)
+                if not self._abandoned:
+                    durable.replace(path, position)
 
         self._background.start(sync)
 

@@ -118,7 +118,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
 
     def _open_connection(self) -> socket.socket:
         """The open connection; a new one if the peer closed the old one while it was idle."""
-        if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
+        if self._connection is not None and _is_readable(self._connection):
             # Unexpected bytes would be read as the answer to the next batch.
             if stray := self._connection.recv(_STRAY_BYTES):
                 raise ConnectorUnavailableError(f"{self._name}: the peer sent {stray!r} without being asked")
@@ -127,3 +127,10 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
         if self._connection is None:
             self._connection = socket.create_connection(self._address, _ANSWER_WAIT_S_MAX)
         return self._connection
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    """Whether there is something to read now, or the peer has closed."""
+    poll = select.poll()  # unlike `select.select` it takes descriptors above 1,023
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

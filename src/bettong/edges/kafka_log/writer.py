@@ -40,8 +40,8 @@ class LogWriter(Closing):
 
     A partition always holds a prefix of the values appended to it: after the first value that could not be delivered
     within `delivery_timeout_ms`, or that the broker refused, nothing more is sent; every value in flight, and each
-    later `append`, fails with a LogError. Then close the writer and create a new one. A value that failed may still
-    be in the log, if the answer was lost.
+    later `append`, fails with an error of the failure's type. Then close the writer and create a new one. A value that
+    failed may still be in the log, if the answer was lost.
     While the broker is unavailable a writer retries by itself. Safe to use from several threads.
 
     An idempotent producer (KIP-98), with librdkafka's guarantee that no value overtakes a failed one. The delivery
@@ -133,7 +133,7 @@ class LogWriter(Closing):
 
         Raises LogError at once, without calling `on_done`, for a value larger than `frame_bytes_max` plus
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
-        for too long.
+        for too long, or a broker that did not answer has failed the writer.
         """
         doing = f"appending to {to}"
         if len(value) > self._value_bytes_max:
@@ -155,9 +155,8 @@ class LogWriter(Closing):
                     to.topic, value, partition=to.partition, on_delivery=on_delivery, headers=headers
                 )
             except KafkaException as error:  # the producer has just failed; `failure` follows
-                raise LogError(
-                    f"{doing}: this writer cannot be used any more: {error.args[0].str()}"
-                ) from None
+                cause = map_librdkafka_error(error.args[0], doing, self._bootstrap)
+                raise _unusable(doing, cause) from None
             self._appended_s[number] = time.monotonic()
             self._buffered += size
 
@@ -209,9 +208,7 @@ class LogWriter(Closing):
             self._delivery_timeout_ms / 1000,
         )
         if self._closed or self._failure:
-            raise LogError(
-                f"{doing}: this writer cannot be used any more: {self._failure or 'it was closed'}"
-            )
+            raise _unusable(doing, self._failure or LogError("it was closed"))
         if not free:
             raise LogUnavailableError(
                 f"{doing}: the buffer of {self._buffer_bytes_max} bytes stayed full for"
@@ -300,3 +297,8 @@ class LogWriter(Closing):
     def _drained(self, timeout_s: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: not self._appended_s, timeout_s)
+
+
+def _unusable(doing: str, cause: LogError) -> LogError:
+    """An error of the type of its cause, by which a caller sees whether a new writer may succeed."""
+    return type(cause)(f"{doing}: this writer cannot be used any more: {cause}")
