@@ -77,7 +77,7 @@ def test_workers_that_are_exchanged_at_once_never_run_beside_the_old_code(
 
 
 @pytest.mark.cluster
-def test_a_driver_that_is_not_ready_is_replaced_when_its_pod_is_deleted(space: Space) -> None:
+def test_a_driver_that_never_gets_ready_is_replaced_by_the_next_upgrade(space: Space) -> None:
     space.helm(4, "install", RELEASE, str(FOLDER), values={"image": {"tag": "1"}})
     not_ready = {
         "status": {"conditions": [{"type": kind, "status": "False"} for kind in ("Ready", "ContainersReady")]}
@@ -85,13 +85,4 @@ def test_a_driver_that_is_not_ready_is_replaced_when_its_pod_is_deleted(space: S
     space.kubectl("patch", f"pod/{DRIVER}-0", "--subresource=status", "--patch", json.dumps(not_ready))
     eventually(lambda: space.get(f"statefulset/{DRIVER}")["status"].get("readyReplicas", 0) == 0, seconds=60)
     space.helm(4, "upgrade", RELEASE, str(FOLDER), values={"image": {"tag": "2"}}, wait=False)
-    eventually(lambda: images(space, "sender") == ["2"] and images(space, "worker") == ["2"], seconds=60)
-    eventually(lambda: is_observed(space, f"statefulset/{DRIVER}"), seconds=60)
-    assert images(space, "driver") == ["1"]
-    space.kubectl("delete", f"pod/{DRIVER}-0")
     eventually(lambda: images(space, "driver") == ["2"], seconds=60)
-
-
-def is_observed(space: Space, name: str) -> bool:
-    found = space.get(name)
-    return bool(found["status"]["observedGeneration"] == found["metadata"]["generation"])

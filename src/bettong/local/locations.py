@@ -29,20 +29,26 @@ class FoundLocations:
     snapshots: str
     state_key_file: Path | None
 
-    def on_this_machine(self) -> Locations:
-        """Reads the files at these paths on this machine. Raises SettingsError for a key that cannot be used."""
-        from bettong.edges.kernel_cache import kernel_cache  # loads Numba, which only folding needs
+    def on_this_machine(self, *, folds: bool = True) -> Locations:
+        """Reads the files at these paths on this machine. Raises SettingsError for a key that cannot be used.
 
+        Without `folds` it leaves out the kernels and the states' key, which not every machine has.
+        """
+        cache = None
+        if folds:
+            from bettong.edges.kernel_cache import kernel_cache  # loads Numba
+
+            cache = kernel_cache(self.kernel_cache)
         return Locations(
             kafka=self.kafka,
             redis=self.redis,
             sender=self.sender,
             compiled=self.compiled,
-            kernel_cache=kernel_cache(self.kernel_cache),
+            kernel_cache=cache,
             frame_bytes_max=self.frame_bytes_max,
             state_dir=self.state_dir,
             snapshots=self.snapshots,
-            state_key=state_key(self.state_key_file),
+            state_key=state_key(self.state_key_file) if folds else None,
         )
 
 
@@ -53,9 +59,10 @@ def locations(
     *,
     kafka: str | None = None,
     redis: str | None = None,
+    folds: bool = True,
 ) -> Locations:
-    """As `found_locations`, with the files on this machine read."""
-    return found_locations(application, name, directory, kafka=kafka, redis=redis).on_this_machine()
+    """As `found_locations`, with the files on this machine read. `folds`: see `FoundLocations.on_this_machine`."""
+    return found_locations(application, name, directory, kafka=kafka, redis=redis).on_this_machine(folds=folds)
 
 
 def found_locations(

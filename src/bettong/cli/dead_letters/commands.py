@@ -181,7 +181,7 @@ def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tup
     from bettong.local.locations import locations
 
     planned = loaded_plan(application)
-    return planned, locations(application, planned.application, directory, kafka=kafka)
+    return planned, locations(application, planned.application, directory, kafka=kafka, folds=False)
 
 
 def _check_name(plan: Plan, computation: str | None) -> None:
