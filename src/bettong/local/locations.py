@@ -62,7 +62,9 @@ def locations(
     folds: bool = True,
 ) -> Locations:
     """As `found_locations`, with the files on this machine read. `folds`: see `FoundLocations.on_this_machine`."""
-    return found_locations(application, name, directory, kafka=kafka, redis=redis).on_this_machine(folds=folds)
+    return found_locations(application, name, directory, kafka=kafka, redis=redis).on_this_machine(
+        folds=folds
+    )
 
 
 def found_locations(
