@@ -124,7 +124,15 @@ class LogKeeper:
     def _asking(self) -> GenerationWatch:
         admin = LogAdmin(self._settings.kafka_connection, answer_wait_s_max=_WAIT_S)
         where, application = self._settings.kafka_connection, self._application
-        return GenerationWatch(admin, where, application, self._prepared, self._prepared_s, time.monotonic)
+        return GenerationWatch(
+            admin,
+            where,
+            application,
+            self._prepared,
+            self._prepared_s,
+            time.monotonic,
+            self._intake.is_listed,
+        )
 
     async def _watch(self, log: LogWriter, watch: GenerationWatch, stopping: asyncio.Event) -> None:
         """Returns when the log has failed or `stopping` is set; logs what takes long, and when it is over.

@@ -38,6 +38,8 @@ _STORE_MOVED_S = 1.0
 # How often the partitions are checked: an external topic may gain some.
 _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
+# Between two looks whether Redis lists the sender again.
+_LISTED_S = 0.2
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
 # A smaller round costs what its transaction, its frames and its wake-ups cost, however few records it has.
@@ -136,7 +138,8 @@ class SourceFeed:
         try:
             while not stopping.is_set():
                 try:
-                    await self._session(stopping)
+                    if await self._await_listed(stopping):
+                        await self._session(stopping)
                 except* (LogError, Refusal) as faults:
                     await self._wait(faults.exceptions[0], stopping)
         finally:
@@ -144,12 +147,24 @@ class SourceFeed:
             self._store_thread.shutdown(wait=False)
 
     async def _wait(self, fault: BaseException, stopping: asyncio.Event) -> None:
-        detail = f"source {self._external.source}: {fault}"
-        if self._intake.status.sources.get(self._external.source) != detail:
-            self._logger.warning("an external source cannot be read, and is retried", reason=str(fault))
-        self._intake.status.sources[self._external.source] = detail
+        self._show(str(fault))
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), self._backoff.next_s())
+
+    async def _await_listed(self, stopping: asyncio.Event) -> bool:
+        """Waits until Redis lists this sender, as what it appends counts only then; False if it stops before."""
+        while not self._intake.is_listed() and not stopping.is_set():
+            self._show("this sender does not reach Redis, so the application may be repartitioned meanwhile")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), _LISTED_S)
+        return not stopping.is_set()
+
+    def _show(self, reason: str) -> None:
+        """Shows in the status why the source is not read; logs it once."""
+        detail = f"source {self._external.source}: {reason}"
+        if self._intake.status.sources.get(self._external.source) != detail:
+            self._logger.warning("an external source cannot be read, and is retried", reason=reason)
+        self._intake.status.sources[self._external.source] = detail
 
     async def _session(self, stopping: asyncio.Event) -> None:
         """Reads from opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them."""
@@ -221,6 +236,8 @@ class SourceFeed:
                 small = is_small([batch for _, batch in batches])
                 if not small:
                     poll = self._start_poll(reader, streams)
+                if batches and not await self._await_listed(stopping):
+                    return
                 for stream, batch in batches:
                     await stream.send(batch)
                 for stream, _ in batches:
