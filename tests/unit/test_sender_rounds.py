@@ -21,6 +21,7 @@ from bettong_sender.source_feed import (
     SMALL_ROUND_RECORDS,
     ExternalSource,
     SourceFeed,
+    _is_another,
     is_small,
     rest_s,
 )
@@ -206,6 +207,18 @@ def test_no_session_is_opened_while_redis_does_not_list_the_sender() -> None:
         await asyncio.wait_for(running, 30)
 
     asyncio.run(asyncio.wait_for(conversation(), 60))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "identity", "another"),
+    [([0], "id-1", False), ([0], "", False), ([0], "id-2", True), ([0, 1], "id-1", True)],
+)
+def test_a_topic_is_another_by_its_partitions_or_its_id(
+    partitions: list[int], identity: str, *, another: bool
+) -> None:
+    reader = SimpleNamespace(partitions=lambda: partitions, identity=lambda: identity)
+    stream = SimpleNamespace(batcher=Batcher(BatchBoundaries(SequenceNumber(0), identity="id-1")))
+    assert _is_another(cast("ExternalReader", reader), {0: cast("Any", stream)}) is another
 
 
 def test_feeds_that_do_not_end_are_cancelled() -> None:

@@ -35,7 +35,7 @@ _POLL_MS = 100
 _RECORDS_MAX = 40_000
 # `durable` is stored with each new boundary, and without one so often: a restart then reads fewer records again.
 _STORE_MOVED_S = 1.0
-# How often the partitions are checked: an external topic may gain some.
+# How often the partitions are checked: an external topic may gain some, or be made anew.
 _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
 # Between two looks whether Redis lists the sender again.
@@ -176,7 +176,9 @@ class SourceFeed:
             stored = await _run_in(self._store_thread, boundary_log.open)
             reader = await _run_in(self._reader_thread, self._external.open_reader)
             bounds = await _run_in(self._reader_thread, lambda: reader.bounds(reader.partitions()))
-            begun = begin(self._external.transport, stored, bounds)
+            # After the bounds: with those of a topic that is made anew meanwhile never goes the former one's identity.
+            identity = await _run_in(self._reader_thread, reader.identity)
+            begun = begin(self._external.transport, stored, bounds, identity=identity)
             await self._store(boundary_log, {partition: each.boundaries for partition, each in begun.items()})
             # Once for all partitions: it may take a second.
             await self._intake.guards.refresh()
@@ -250,7 +252,7 @@ class SourceFeed:
                     self._backoff.reset()
                 if clock() >= next_check_s:
                     next_check_s = clock() + _PARTITIONS_S
-                    if await _run_in(self._reader_thread, reader.partitions) != sorted(streams):
+                    if await _run_in(self._reader_thread, lambda: _is_another(reader, streams)):
                         self._logger.info("the partitions of the external topic have changed")
                         return
         finally:
@@ -346,3 +348,12 @@ def _poll(reader: ExternalReader, partitions: list[int]) -> tuple[_Polled, int]:
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
     polled: _Polled = {each: (found.get(each), reader.position(each)) for each in partitions}
     return polled, reader.lag()
+
+
+def _is_another(reader: ExternalReader, streams: Mapping[int, _Stream]) -> bool:
+    """Whether there are other partitions than these streams', or it was made anew, which `begin` then refuses."""
+    if reader.partitions() != sorted(streams):
+        return True
+    identity = reader.identity()
+    known = {stream.batcher.boundaries.identity for stream in streams.values()}
+    return bool(identity) and known != {identity}
