@@ -146,7 +146,7 @@ def _positions() -> Iterator[bytes]:
 
 
 def _boundaries() -> Iterator[bytes]:
-    yield BatchBoundaries(SequenceNumber(5), [11, 15]).encode()
+    yield BatchBoundaries(SequenceNumber(5), [11, 15], "id-1").encode()
     yield BatchBoundaries(SequenceNumber(0)).encode()
 
 

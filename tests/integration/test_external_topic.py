@@ -17,6 +17,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
 from bettong.topics import boundaries_topic, stage_topic
+from bettong_sender.batcher import BatchBoundaries
 from tests.samples.sender import Order, as_row, orders, refused_in, rows_frame
 from tests.servers.external_topic import Producer, committed
 from tests.servers.freezing import frozen
@@ -268,7 +269,7 @@ def test_deleted_markers_and_aborted_records_are_no_records_that_were_lost(
     eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=30)
     stored = boundaries_topic(name, "orders")
     eventually(
-        lambda: json.loads(committed(kafka.bootstrap, stored)[-1][2]) == {"durable": 15, "ends": []},
+        lambda: BatchBoundaries.decode(committed(kafka.bootstrap, stored)[-1][2]).durable == 15,
         seconds=30,
     )
     sender.kill()
@@ -301,6 +302,29 @@ def test_another_topic_is_read_from_its_own_beginning(
     back.start()
     wanted = [*range(10), *range(50, 55)]
     eventually(lambda: numbers(kafka, name, 0, external) == wanted, seconds=30)
+
+
+def test_a_topic_that_was_made_anew_is_refused_however_much_it_holds(
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    sender = make()
+    sender.start()
+    producer.send(external, 0, rows(0, 10))
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=30)
+    sender.stop()
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    admin.delete_topics([external])
+    with LogAdmin(kafka.bootstrap) as log:
+        eventually(lambda: not log.partition_counts([external])[external], seconds=30)
+    admin.close()
+    created(kafka, external)
+    producer.send(external, 0, rows(10, 40))
+    sender.start()
+    eventually(
+        lambda: f"topic {external}/0 was deleted and made anew" in sender.metrics().get("detail", ""),
+        seconds=30,
+    )
+    assert numbers(kafka, name, 0, external) == list(range(10))
 
 
 def test_a_sender_whose_decoder_never_returns_ends_when_it_is_told_to(

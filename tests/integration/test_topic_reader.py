@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from kafka import KafkaAdminClient
 
 from bettong.edges.external_kafka import ClientOptions, TopicReader
 from bettong.edges.kafka_log import LogAdmin
@@ -45,6 +46,21 @@ def test_what_was_aborted_is_skipped_and_positions_go_behind_it(topic: str, kafk
         eventually(at_the_end, what="both partitions are read to their ends")
         assert found == [(0, 1, b"b")]
         assert reader.lag() == 0
+
+
+def test_its_identity_is_the_topics_id_and_changes_when_it_is_made_anew(
+    topic: str, kafka: KafkaBroker
+) -> None:
+    with LogAdmin(kafka.bootstrap) as admin, reader_of(kafka.bootstrap, topic) as reader:
+        first = reader.identity()
+        assert first == reader.identity() == admin.identities([topic])[topic]
+        client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+        client.delete_topics([topic])
+        client.close()
+        with pytest.raises(LogError, match=f"topic {topic} .*asking for its id"):
+            eventually(lambda: reader.identity() != first)
+        eventually(lambda: admin.create_topics([topic], partitions=2, replication=1, frame_bytes_max=5000))
+        assert reader.identity() not in ("", first)
 
 
 def test_what_librdkafka_raises_about_a_partition_is_an_error_of_the_log(

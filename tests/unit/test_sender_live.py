@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+import pytest
 import structlog
 
+from bettong.edges.redis_store import LiveMetrics
 from bettong_sender.live import LiveReport
 
 HOUR_S = 3600.0
+MINUTE_S = 60.0
+SECOND_S = 1.0
 
 
 class Kept:
     """Records as Redis would take them."""
 
-    def __init__(self) -> None:
+    def __init__(self, age_s: float | None = None) -> None:
+        self._age_s = age_s
         self.records: list[dict[str, Any]] = []
         self.written = threading.Event()
 
@@ -24,6 +29,9 @@ class Kept:
         del instance, ttl_s
         self.records.append(metrics)
         self.written.set()
+
+    def age_s(self) -> float | None:
+        return self._age_s
 
 
 def test_a_sender_says_at_once_that_it_lives_and_at_its_end_that_it_stops() -> None:
@@ -34,3 +42,38 @@ def test_a_sender_says_at_once_that_it_lives_and_at_its_end_that_it_stops() -> N
     ):
         assert kept.written.wait(60), "the first record waits for its interval"
     assert [each["state"] for each in kept.records] == ["starting", "stopping"]
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "age_s", "listed"),
+    [
+        (SECOND_S, None, False),
+        (SECOND_S, 7.9, True),
+        (SECOND_S, 8.1, False),
+        (MINUTE_S, 479.0, True),
+        (MINUTE_S, 481.0, False),
+    ],
+)
+def test_redis_lists_a_sender_for_certain_while_its_record_has_some_time_left(
+    interval_s: float, age_s: float | None, *, listed: bool
+) -> None:
+    kept: Any = Kept(age_s)
+    report = LiveReport(kept, "sender-1", dict, interval_s, structlog.get_logger())
+    assert report.is_listed() is listed
+
+
+def test_the_age_of_a_record_counts_from_before_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [100.0]
+
+    class SlowStore:
+        def key(self, *_: str) -> str:
+            return ""
+
+        def ask(self, *_: object, **__: object) -> None:
+            now_s[0] += 3.0
+
+    monkeypatch.setattr("bettong.edges.redis_store.live.time.monotonic", lambda: now_s[0])
+    live = LiveMetrics(cast("Any", SlowStore()))
+    assert live.age_s() is None
+    live.write_live("sender-1", {}, 10.0)
+    assert live.age_s() == 3.0

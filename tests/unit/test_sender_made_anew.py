@@ -131,15 +131,18 @@ KNOWN = PreparedTopics((), 1, 4)
 
 
 def test_it_is_open_when_kafka_did_not_answer_for_long_and_settled_by_an_answer() -> None:
-    now_s = [100.0]
+    now_s, listed = [100.0], [True]
     admin = cast("LogAdmin", Admin(now_s, LogUnavailableError("away"), 4))
-    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0])
+    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0], lambda: listed[0])
     assert watch.is_current()
     now_s[0] = 107.0
     watch.check()
     assert not watch.is_current()
     watch.check()
     assert watch.is_current()
+    listed[0] = False
+    assert not watch.is_current(), "Redis may not list this sender: a change may begin behind the answer"
+    listed[0] = True
     now_s[0] = 115.0
     assert not watch.is_current()
 
@@ -147,11 +150,11 @@ def test_it_is_open_when_kafka_did_not_answer_for_long_and_settled_by_an_answer(
 def test_a_change_ends_the_sender_and_records_that_say_nothing_new_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now_s, same = [100.0], Partitioning(1, 3)
+    now_s, listed, same = [100.0], [True], Partitioning(1, 3)
     kept: list[Partitioning | None] = [same, same.begun(5, "b"), None, same, replace(same, generation=2)]
     monkeypatch.setattr("bettong_sender.generation_watch.kept_partitioning", lambda *_: kept.pop(0))
     admin = cast("LogAdmin", Admin(now_s, 5, 6, 0, 6, 7, 8))
-    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0])
+    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0], lambda: listed[0])
 
     def current_after_a_check() -> bool:
         now_s[0] += 10.0

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 import structlog
@@ -14,7 +14,7 @@ from bettong.edges.redis_store.leases import ENDED_KEPT_MS
 from bettong.errors import LogError, LogUnavailableError, StoreError
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.refusal import Code, Refusal
-from bettong_sender.ownership import Leases, Ownership
+from bettong_sender.ownership import _CALLS_MAX, Leases, Ownership
 from tests.simulation.lease_model import MemoryLeases
 
 LEASE_MS = 60_000
@@ -342,5 +342,34 @@ def test_only_the_first_sessions_of_a_sender_are_confirmed() -> None:
             await owners.confirm(lease, _opened)
         async with owners.hold(Held("orders/b"), client="b", peer="peer") as later:
             await owners.confirm(later, asyncio.Event().wait)  # type: ignore[arg-type] # it would wait for ever
+
+    run(scenario)
+
+
+def test_sessions_that_are_confirmed_together_call_redis_in_turns_and_not_while_it_is_away() -> None:
+    async def scenario() -> None:
+        leases = SlowLeases()
+        owners = ownership(leases)
+        async with AsyncExitStack() as held:
+            early = [
+                await held.enter_async_context(owners.hold(Held(f"orders/{each}"), client="a", peer="peer"))
+                for each in range(_CALLS_MAX + 3)
+            ]
+            leases.answers.clear()
+            confirming = [asyncio.create_task(owners.confirm(each, _opened)) for each in early]
+            for _ in range(3):
+                await asyncio.sleep(0)
+            calls = sum(thread.name == "lease" for thread in threading.enumerate())
+            leases.answers.set()
+            await asyncio.gather(*confirming)
+            assert calls == _CALLS_MAX
+            leases.away = True
+            await owners._renew()
+            leases.asked.clear()
+            with pytest.raises(Refusal, match="is unknown now whether another client feeds it"):
+                await owners.confirm(early[0], _opened)
+            assert not leases.asked.is_set()
+            leases.away = False
+            await owners._renew()
 
     run(scenario)

@@ -21,9 +21,11 @@ from bettong_sender.source_feed import (
     SMALL_ROUND_RECORDS,
     ExternalSource,
     SourceFeed,
+    _is_another,
     is_small,
     rest_s,
 )
+from tests.waiting import eventually
 
 STORING_S = 0.02
 ROUNDS = 4
@@ -42,7 +44,8 @@ class Round:
 class Rounds:
     """A topic that always has the next records, a store that takes its time, and a stream: all in one.
 
-    `read_on`: what is sent arrives when the next records are read, and not before.
+    `read_on`: what is sent arrives when the next records are read, and not before. `listed`: whether Redis lists
+    the sender.
     """
 
     records: int
@@ -51,6 +54,7 @@ class Rounds:
     rounds: list[Round] = field(default_factory=list)
     polled_s: list[float] = field(default_factory=list)
     moved: bool = False
+    listed: bool = True
     batcher: Batcher = field(default_factory=lambda: Batcher(BatchBoundaries(SequenceNumber(0))))
     _next: int = 0
     _next_is_read: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -88,7 +92,9 @@ class Rounds:
 
 def feed_of(everything: Rounds) -> SourceFeed:
     """A feed that uses it as whatever it needs."""
-    status = SimpleNamespace(sources={}, source_lags={})
+    intake = SimpleNamespace(
+        status=SimpleNamespace(sources={}, source_lags={}), is_listed=lambda: everything.listed
+    )
     source = ExternalSource(
         source="in",
         transport=bettong.KafkaTopic("t"),
@@ -97,7 +103,7 @@ def feed_of(everything: Rounds) -> SourceFeed:
         frame_bytes_max=1_000_000,
         batch_records_max=10_000,
     )
-    return SourceFeed(source, cast("Any", SimpleNamespace(status=status)), structlog.stdlib.get_logger())
+    return SourceFeed(source, cast("Any", intake), structlog.stdlib.get_logger())
 
 
 async def rounds_of(records: int, *, read_on: bool = False, feed: SourceFeed | None = None) -> Rounds:
@@ -163,6 +169,56 @@ def test_rounds_that_go_well_before_a_fault_comes_again_do_not_shorten_the_wait(
 
     first_s, second_s, third_s = asyncio.run(pauses_s())
     assert first_s < second_s < third_s
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_while_redis_does_not_list_the_sender_nothing_is_sent(*, stops: bool) -> None:
+    """What is appended while the application may be repartitioned must not be acknowledged."""
+
+    async def conversation() -> Rounds:
+        stopping = asyncio.Event()
+        found = Rounds(1, stopping, read_on=False, listed=False)
+        feed = feed_of(found)
+        sources = feed._intake.status.sources
+        pumping = asyncio.create_task(
+            feed._pump(cast("Any", found), cast("Any", found), {0: cast("Any", found)}, stopping)
+        )
+        await asyncio.to_thread(eventually, lambda: found.rounds and "reach Redis" in sources["in"])
+        assert not found.rounds[0].records
+        if stops:
+            stopping.set()
+        else:
+            found.listed = True
+        await asyncio.wait_for(pumping, 30)
+        assert stops or "in" not in sources
+        return found
+
+    found = asyncio.run(asyncio.wait_for(conversation(), 60))
+    assert [each.records for each in found.rounds] == ([0] if stops else [1] * ROUNDS)
+
+
+def test_no_session_is_opened_while_redis_does_not_list_the_sender() -> None:
+    async def conversation() -> None:
+        stopping = asyncio.Event()
+        feed = feed_of(Rounds(1, stopping, read_on=False, listed=False))
+        running = asyncio.create_task(feed.run(stopping))
+        await asyncio.to_thread(eventually, lambda: "Redis" in feed._intake.status.sources["in"])
+        stopping.set()
+        await asyncio.wait_for(running, 30)
+
+    asyncio.run(asyncio.wait_for(conversation(), 60))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "identity", "another"),
+    [([0], "id-1", False), ([0], "", False), ([0], "id-2", True), ([0, 1], "id-1", True)],
+)
+def test_a_topic_is_another_by_its_partitions_or_its_id(
+    partitions: list[int], identity: str, *, another: bool
+) -> None:
+    reader = SimpleNamespace(partitions=lambda: partitions, identity=lambda: identity)
+    stream = SimpleNamespace(batcher=Batcher(BatchBoundaries(SequenceNumber(0), identity="id-1")))
+    assert _is_another(cast("ExternalReader", reader), {0: cast("Any", stream)}) is another
 
 
 def test_feeds_that_do_not_end_are_cancelled() -> None:

@@ -52,21 +52,29 @@ def records_that_fit(widths: Sequence[int], frame_bytes_max: int) -> int:
 
 @dataclass(slots=True)
 class BatchBoundaries:
-    """The ends of one partition's batches: `durable`, and in order the ends decided above it."""
+    """The ends of one partition's batches: `durable`, and in order the ends decided above it.
+
+    `identity`: of what was read, see `ExternalReader`; "" if unknown, also to senders of before it was stored.
+    """
 
     durable: SequenceNumber
     ends: list[int] = field(default_factory=list)
+    identity: str = ""
 
     def encode(self) -> bytes:
         """The stored form."""
-        return json.dumps({"durable": self.durable, "ends": self.ends}).encode()
+        return json.dumps({"durable": self.durable, "ends": self.ends, "identity": self.identity}).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "BatchBoundaries":
         """Raises FrameError for bytes that are not batch boundaries."""
         try:
             values = json.loads(data)
-            boundaries = cls(SequenceNumber(int(values["durable"])), [int(end) for end in values["ends"]])
+            boundaries = cls(
+                SequenceNumber(int(values["durable"])),
+                [int(end) for end in values["ends"]],
+                str(values.get("identity", "")),
+            )
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise FrameError(f"{data[:100]!r} are no batch boundaries: {error}") from None
         if boundaries.ends != sorted(set(boundaries.ends)) or any(

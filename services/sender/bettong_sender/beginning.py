@@ -19,16 +19,20 @@ class Beginning:
 
 
 def begin(
-    transport: Transport, stored: Mapping[bytes, bytes], bounds: Mapping[int, tuple[int, int]]
+    transport: Transport,
+    stored: Mapping[bytes, bytes],
+    bounds: Mapping[int, tuple[int, int]],
+    *,
+    identity: str,
 ) -> dict[int, Beginning]:
     """Decides for each partition of `bounds`: (oldest offset, offset after the newest).
 
-    Raises LogTruncatedError when records between the stored offset and the bounds are missing, LogError for stored
-    bytes that are not batch boundaries.
+    `identity`: see `ExternalReader`. Raises LogTruncatedError when it is not the stored one, or when records between
+    the stored offset and the bounds are missing, LogError for stored bytes that are not batch boundaries.
     """
     is_new = not any(key_of(transport, partition) in stored for partition in bounds)
     return {
-        partition: _beginning(transport, stored, partition, first, end, is_new=is_new)
+        partition: _beginning(transport, stored, partition, first, end, identity, is_new=is_new)
         for partition, (first, end) in bounds.items()
     }
 
@@ -44,6 +48,7 @@ def _beginning(
     partition: int,
     first: int,
     end: int,
+    identity: str,
     *,
     is_new: bool,
 ) -> Beginning:
@@ -52,11 +57,17 @@ def _beginning(
     if data is None:
         # A partition that was added later is read from its first offset.
         fresh = end if transport.start == "latest" and is_new else first
-        return Beginning(BatchBoundaries(SequenceNumber(fresh)), fresh)
+        return Beginning(BatchBoundaries(SequenceNumber(fresh), identity=identity), fresh)
     try:
         boundaries = BatchBoundaries.decode(data)
     except FrameError as error:
         raise LogError(f"the stored batch boundaries of {where}: {error}") from None
+    if identity and boundaries.identity not in ("", identity):
+        raise LogTruncatedError(
+            f"{where} was deleted and made anew: its id is {identity}, and {boundaries.identity} was read up to"
+            f" offset {boundaries.durable}; read the new one under another name"
+        )
+    boundaries.identity = identity or boundaries.identity
     known = max([boundaries.durable, *boundaries.ends])
     if end < known:
         raise LogTruncatedError(

@@ -56,8 +56,6 @@ class Confirming:
     def _pass(self, answer: RecordAnswer) -> None:
         appender, entry, partition, opens, result = answer
         if not isinstance(result, LogError) and not self.is_current():
-            unknown = (
-                "Kafka was away, and it is not known whether the application was repartitioned meanwhile"
-            )
+            unknown = "Kafka or Redis was away, and it is not known whether the application was repartitioned meanwhile"
             answer = (appender, entry, partition, opens, LogUnavailableError(unknown))
         self._hand_on(answer)

@@ -2,8 +2,8 @@
 
 A sender that was cut off from Kafka and Redis during a repartition may come back and append records behind the marks of
 the change, where they do not count. So an acknowledgement of the log counts only if the sender checked for a recorded
-change shortly before. No repartition starts while Redis lists a running sender, which it does for 10 s after the
-sender's last report; a sender that reaches Kafka but not Redis takes no frames.
+change shortly before, and no repartition can have started since: none starts while Redis lists a running sender, which
+it does for 10 s after the sender's last report. So while a sender reaches Kafka but not Redis, nothing is acknowledged.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,12 @@ class GenerationWatch(BlockThread):
         known: PreparedTopics,
         asked_s: float,
         clock_s: Callable[[], float],
+        is_listed: Callable[[], bool],
     ) -> None:
-        """`admin` is closed at the end. `known`: the partitioning that this sender read at `asked_s`."""
+        """`admin` is closed at the end. `known`: the partitioning that this sender read at `asked_s`.
+
+        `is_listed`: see `LiveReport`.
+        """
         super().__init__("generation", close_s_max=_CLOSE_S_MAX)
         self.has_changed = False
         self._admin = admin
@@ -42,10 +46,12 @@ class GenerationWatch(BlockThread):
         self._generation, self._records = known.generation, known.records
         self._asked_s = asked_s
         self._clock_s = clock_s
+        self._is_listed = is_listed
 
     def is_current(self) -> bool:
         """Whether records acknowledged until now belong to the generation that this sender knows. Any thread."""
-        return not self.has_changed and self._clock_s() - self._asked_s < _CURRENT_S_MAX
+        is_recent = self._clock_s() - self._asked_s < _CURRENT_S_MAX
+        return is_recent and self._is_listed() and not self.has_changed
 
     def check(self) -> None:
         """Polls once. Without an answer `is_current` soon turns false."""

@@ -71,6 +71,9 @@ class Intake:
         """`clock` returns Unix nanoseconds; ingest times never go back even if it does."""
         self.tracing = tracing
         self.refusal_log: RefusalLog | None = None  # None: failures of users' functions are not logged
+        self.is_listed: Callable[[], bool] = lambda: (
+            True
+        )  # see `LiveReport`; while false, external sources wait
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits

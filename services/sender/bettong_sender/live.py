@@ -10,6 +10,8 @@ from bettong.threads import BlockThread
 
 # The last record says that the sender stops; while Redis is away it is waited for no longer.
 _CLOSE_S_MAX = 1.0
+# In TTLs of the record: for so long after a write it has not expired, with a margin for clocks.
+_LISTED_TTLS = 0.8
 
 _ReadMetrics = Callable[[], dict[str, str | int | float]]
 
@@ -33,6 +35,11 @@ class LiveReport(BlockThread):
         self._interval_s = interval_s
         self._logger = logger
         self._absent = False
+
+    def is_listed(self) -> bool:
+        """Whether Redis lists this sender for certain, so that no repartition starts. From any thread."""
+        age_s = self._live.age_s()
+        return age_s is not None and age_s < _LISTED_TTLS * ttl_of(self._interval_s)
 
     def _run(self) -> None:
         # At once: `bettong repartition` changes nothing while a sender is listed in Redis.

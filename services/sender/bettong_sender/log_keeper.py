@@ -109,10 +109,16 @@ class LogKeeper:
                 frame_bytes_max=settings.frame_bytes_max,
             )
             self._identities = admin.identities(self._topics)
+            on_one_broker = admin.on_one_broker(self._topics)
         self._prepared, self._prepared_s = prepared, prepared_s
         if prepared.created:
             self._logger.info(
                 "topics created", topics=sorted(prepared.created), partitions=settings.partitions
+            )
+        if on_one_broker:
+            self._logger.warning(
+                "records with a receipt may lie on one broker alone: set min.insync.replicas=2 with kafka-configs",
+                topics=on_one_broker,
             )
         return LogWriter(
             settings.kafka_connection,
@@ -124,7 +130,15 @@ class LogKeeper:
     def _asking(self) -> GenerationWatch:
         admin = LogAdmin(self._settings.kafka_connection, answer_wait_s_max=_WAIT_S)
         where, application = self._settings.kafka_connection, self._application
-        return GenerationWatch(admin, where, application, self._prepared, self._prepared_s, time.monotonic)
+        return GenerationWatch(
+            admin,
+            where,
+            application,
+            self._prepared,
+            self._prepared_s,
+            time.monotonic,
+            self._intake.is_listed,
+        )
 
     async def _watch(self, log: LogWriter, watch: GenerationWatch, stopping: asyncio.Event) -> None:
         """Returns when the log has failed or `stopping` is set; logs what takes long, and when it is over.

@@ -240,12 +240,8 @@ class Ownership:
         if not lease.early:
             return
         await opened()
-        sent_s = self._loop.time()
-        try:
-            renewed = [(lease.claim, lease.holder.acknowledged)]
-            (ours,) = await self._in_thread(partial(self._leases.renew, renewed))
-        except StoreError as error:
-            raise _owner_unknown(lease.claim, str(error)) from None
+        renewed = [(lease.claim, lease.holder.acknowledged)]
+        sent_s, (ours,) = await self._ask(lease.claim, partial(self._leases.renew, renewed))
         if not ours:
             raise lease.lose("is another session's, at this sender or another")
         lease.renew(sent_s)
@@ -270,14 +266,7 @@ class Ownership:
     async def _acquire(self, claim: Claim, holder: Holder) -> tuple[Granted, Lease]:
         while True:
             early = not self._has_confirmed
-            async with self._calls:
-                if self._redis_fault is not None:
-                    raise _owner_unknown(claim, self._redis_fault)
-                sent_s = self._loop.time()
-                try:
-                    answer = await self._in_thread(partial(self._leases.acquire, claim))
-                except StoreError as error:
-                    raise _owner_unknown(claim, str(error)) from None
+            sent_s, answer = await self._ask(claim, partial(self._leases.acquire, claim))
             if isinstance(answer, Held):
                 raise _held_by_another(claim, answer)
             if not isinstance(answer, Settling):
@@ -300,6 +289,17 @@ class Ownership:
         )
         self._held[claim.stream] = lease
         return answer, lease
+
+    async def _ask(self, claim: Claim, call: Callable[[], _Result]) -> tuple[float, _Result]:
+        """Makes a call for a claim, when fewer than `_CALLS_MAX` run; its start and its answer. Raises Refusal."""
+        async with self._calls:
+            if self._redis_fault is not None:
+                raise _owner_unknown(claim, self._redis_fault)
+            sent_s = self._loop.time()
+            try:
+                return sent_s, await self._in_thread(call)
+            except StoreError as error:
+                raise _owner_unknown(claim, str(error)) from None
 
     async def _may_skip_settling(self, epoch: str) -> bool:
         """Whether the settling time was ended: no session was opened before Redis started. Checked once an epoch."""

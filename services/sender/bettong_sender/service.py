@@ -156,8 +156,9 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
                 lambda: _live_record(status, intake, security, traces),
                 settings.live_interval_ms / 1000,
                 logger,
-            ),
+            ) as report,
         ):
+            intake.is_listed = report.is_listed
             await _serve(
                 settings, plan, security, receiving, intake, clock, ownership, feeds, stop_requested, logger
             )

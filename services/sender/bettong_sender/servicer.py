@@ -21,6 +21,7 @@ from bettong.v1.ingest_pb2 import (
     IngestResponse,
     ListSourcesRequest,
     ListSourcesResponse,
+    Receipt,
     Source,
     Welcome,
 )
@@ -150,6 +151,9 @@ class IngestServicer:
                 logger.info("session opened", origin=feed.origin, acknowledged=welcome.acknowledged)
                 await self._converse(feed, lease, requests, context)
                 if hello.ephemeral or hello.finite:
+                    # gRPC reports a lost connection as the end of requests, too, and cancels the call a moment later.
+                    # Nothing can be written any more then: this last receipt fails, or waits until it is cancelled.
+                    await context.write(IngestResponse(receipt=Receipt(acknowledged=feed.acknowledged)))
                     await feed.end(kept=not hello.ephemeral)
                     lease.ended = hello.ephemeral
                 logger.info("session closed", origin=feed.origin)

@@ -35,9 +35,11 @@ _POLL_MS = 100
 _RECORDS_MAX = 40_000
 # `durable` is stored with each new boundary, and without one so often: a restart then reads fewer records again.
 _STORE_MOVED_S = 1.0
-# How often the partitions are checked: an external topic may gain some.
+# How often the partitions are checked: an external topic may gain some, or be made anew.
 _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
+# Between two looks whether Redis lists the sender again.
+_LISTED_S = 0.2
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
 # A smaller round costs what its transaction, its frames and its wake-ups cost, however few records it has.
@@ -136,7 +138,8 @@ class SourceFeed:
         try:
             while not stopping.is_set():
                 try:
-                    await self._session(stopping)
+                    if await self._await_listed(stopping):
+                        await self._session(stopping)
                 except* (LogError, Refusal) as faults:
                     await self._wait(faults.exceptions[0], stopping)
         finally:
@@ -144,12 +147,24 @@ class SourceFeed:
             self._store_thread.shutdown(wait=False)
 
     async def _wait(self, fault: BaseException, stopping: asyncio.Event) -> None:
-        detail = f"source {self._external.source}: {fault}"
-        if self._intake.status.sources.get(self._external.source) != detail:
-            self._logger.warning("an external source cannot be read, and is retried", reason=str(fault))
-        self._intake.status.sources[self._external.source] = detail
+        self._show(str(fault))
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), self._backoff.next_s())
+
+    async def _await_listed(self, stopping: asyncio.Event) -> bool:
+        """Waits until Redis lists this sender, as what it appends counts only then; False if it stops before."""
+        while not self._intake.is_listed() and not stopping.is_set():
+            self._show("this sender does not reach Redis, so the application may be repartitioned meanwhile")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), _LISTED_S)
+        return not stopping.is_set()
+
+    def _show(self, reason: str) -> None:
+        """Shows in the status why the source is not read; logs it once."""
+        detail = f"source {self._external.source}: {reason}"
+        if self._intake.status.sources.get(self._external.source) != detail:
+            self._logger.warning("an external source cannot be read, and is retried", reason=reason)
+        self._intake.status.sources[self._external.source] = detail
 
     async def _session(self, stopping: asyncio.Event) -> None:
         """Reads from opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them."""
@@ -161,7 +176,9 @@ class SourceFeed:
             stored = await _run_in(self._store_thread, boundary_log.open)
             reader = await _run_in(self._reader_thread, self._external.open_reader)
             bounds = await _run_in(self._reader_thread, lambda: reader.bounds(reader.partitions()))
-            begun = begin(self._external.transport, stored, bounds)
+            # After the bounds: with those of a topic that is made anew meanwhile never goes the former one's identity.
+            identity = await _run_in(self._reader_thread, reader.identity)
+            begun = begin(self._external.transport, stored, bounds, identity=identity)
             await self._store(boundary_log, {partition: each.boundaries for partition, each in begun.items()})
             # Once for all partitions: it may take a second.
             await self._intake.guards.refresh()
@@ -221,6 +238,8 @@ class SourceFeed:
                 small = is_small([batch for _, batch in batches])
                 if not small:
                     poll = self._start_poll(reader, streams)
+                if batches and not await self._await_listed(stopping):
+                    return
                 for stream, batch in batches:
                     await stream.send(batch)
                 for stream, _ in batches:
@@ -233,7 +252,7 @@ class SourceFeed:
                     self._backoff.reset()
                 if clock() >= next_check_s:
                     next_check_s = clock() + _PARTITIONS_S
-                    if await _run_in(self._reader_thread, reader.partitions) != sorted(streams):
+                    if await _run_in(self._reader_thread, lambda: _is_another(reader, streams)):
                         self._logger.info("the partitions of the external topic have changed")
                         return
         finally:
@@ -329,3 +348,12 @@ def _poll(reader: ExternalReader, partitions: list[int]) -> tuple[_Polled, int]:
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
     polled: _Polled = {each: (found.get(each), reader.position(each)) for each in partitions}
     return polled, reader.lag()
+
+
+def _is_another(reader: ExternalReader, streams: Mapping[int, _Stream]) -> bool:
+    """Whether there are other partitions than these streams', or it was made anew, which `begin` then refuses."""
+    if reader.partitions() != sorted(streams):
+        return True
+    identity = reader.identity()
+    known = {stream.batcher.boundaries.identity for stream in streams.values()}
+    return bool(identity) and known != {identity}

@@ -63,7 +63,7 @@ class SenderSettings(ServingSettings):
     sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
         5_000,
         description="How long a stream stays reserved for its client after its sender died, and how long sessions"
-        " continue without Redis, in milliseconds.",
+        " continue without Redis (at most 8 s), in milliseconds.",
     )
     # Below 10 ms a source with many partitions would write more TICKs than frames.
     tick_ms: Annotated[int, Ge(10), Le(60_000)] = Field(

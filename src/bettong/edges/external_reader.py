@@ -28,6 +28,9 @@ class ExternalReader(Protocol):
     def partitions(self) -> list[int]:
         """The current partitions, in order."""
 
+    def identity(self) -> str:
+        """The identity of what is read: another one once it was deleted and made anew. "" if the system has none."""
+
     def bounds(self, partitions: list[int]) -> dict[int, tuple[int, int]]:
         """For each partition the offset of its oldest record, and the one after its newest."""
 

@@ -6,10 +6,14 @@ from itertools import groupby
 from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError as PythonKafkaError
 
 from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.external_kafka.topic_settings import topic_identity
 from bettong.edges.external_reader import ExternalReader, ExternalRecords
+from bettong.edges.kafka_log.connecting import map_kafka_python_error
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
     connect,
@@ -59,6 +63,7 @@ class TopicReader(Closing, ExternalReader):
     def __init__(self, options: ClientOptions, topic: str) -> None:
         """Connects. Raises LogUnavailableError, LogError."""
         self._topic = topic
+        self._options = options
         self._servers = options.servers
         self._positions: dict[int, int] = {}
         self._consumer = committed_consumer(options)
@@ -69,6 +74,16 @@ class TopicReader(Closing, ExternalReader):
         if not found:
             raise LogError(f"{self._name}: there is no such topic; create it, or correct the application")
         return list(range(found))
+
+    def identity(self) -> str:
+        """The topic's id; "" of brokers before Kafka 2.8."""
+        admin = self._options.connect(KafkaAdminClient)
+        try:
+            return topic_identity(admin, self._topic)
+        except PythonKafkaError as error:
+            raise map_kafka_python_error(error, f"{self._name}: asking for its id", self._servers) from None
+        finally:
+            admin.close()
 
     def bounds(self, partitions: list[int]) -> dict[int, tuple[int, int]]:
         """For each partition the offset of its oldest record, and the one after its newest."""

@@ -1,11 +1,13 @@
-"""Settings of a user's topic."""
+"""Settings and identity of a user's topic."""
 
 from collections.abc import Mapping
+from uuid import UUID
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, NoError, for_code
 
+_NO_ID = UUID(int=0)
 _POLICY = "cleanup.policy"
 _RETENTION = ("retention.ms", "retention.bytes")
 
@@ -18,6 +20,18 @@ def topic_settings(admin: KafkaAdminClient, topic: str) -> dict[str, str]:
         return {name: str(each["value"]) for name, each in found.items()}
     except (KafkaError, KeyError):
         return {}
+
+
+def topic_identity(admin: KafkaAdminClient, topic: str) -> str:
+    """The id that Kafka gives a topic, another one once it was deleted and made anew; "" of brokers before 2.8.
+
+    Raises KafkaError.
+    """
+    (found,) = admin.describe_topics([topic])
+    if (error := for_code(found["error_code"])) is not NoError:
+        raise error(topic)
+    identity = found.get("topic_id")
+    return str(identity) if identity not in (None, _NO_ID) else ""
 
 
 def deleting(settings: Mapping[str, str]) -> str:

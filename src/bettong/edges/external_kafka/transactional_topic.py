@@ -24,6 +24,7 @@ from bettong.edges.external_kafka.record_sizes import KeyValue, RecordSizes, bat
 from bettong.edges.external_kafka.topic_reader import AT_END, committed_consumer
 from bettong.edges.external_kafka.topic_settings import deleting, topic_settings
 from bettong.edges.kafka_log.connecting import map_kafka_python_error
+from bettong.edges.kafka_log.in_sync import in_sync_settings
 from bettong.edges.kafka_log.librdkafka import connect, is_transient, map_librdkafka_error, polled
 from bettong.errors import LogError, LogUnavailableError
 
@@ -233,7 +234,7 @@ class TransactionalTopic(Closing):
             self._positions: {
                 "num_partitions": 1,
                 "replication_factor": self._replication,
-                "configs": _POSITIONS_CONFIGS,
+                "configs": {**_POSITIONS_CONFIGS, **in_sync_settings(self._replication)},
             }
         }
         answer = admin.create_topics(wanted, raise_errors=False)

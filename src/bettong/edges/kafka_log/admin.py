@@ -20,6 +20,7 @@ from bettong.backoff import attempts
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, is_transient, map_kafka_python_error
+from bettong.edges.kafka_log.in_sync import in_sync_settings, rests_on_one
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
@@ -91,10 +92,12 @@ class LogAdmin(Closing):
     ) -> tuple[str, ...]:
         """Creates the topics that do not exist yet and returns their names, once every partition has a leader.
 
-        Topics accept frames with a body of `frame_bytes_max`, and keep them forever. Existing topics are left as
-        they are: see `check_topics`. Two processes may call this at the same time.
+        Topics accept frames with a body of `frame_bytes_max`, and keep them forever; of three replicas or more two
+        must have what is acknowledged. Existing topics are left as they are: see `check_topics`, `on_one_broker`. Two
+        processes may call this at the same time.
         """
-        configs = {_TOPIC_LIMIT: str(batch_bytes_max(frame_bytes_max)), **_RETENTION}
+        limit = {_TOPIC_LIMIT: str(batch_bytes_max(frame_bytes_max))}
+        configs = {**limit, **_RETENTION, **in_sync_settings(replication)}
         wanted = {
             name: {"num_partitions": partitions, "replication_factor": replication, "configs": configs}
             for name in names
@@ -125,7 +128,7 @@ class LogAdmin(Closing):
         found, expected and remedy, for all topics at once.
         """
         found = self._partitions(names, may_be_missing=True)
-        limits = self._limits([name for name, numbers in found.items() if numbers])
+        settings = self._settings([name for name, numbers in found.items() if numbers])
         needed = batch_bytes_max(frame_bytes_max)
         faults = []
         for name, numbers in found.items():
@@ -137,9 +140,9 @@ class LogAdmin(Closing):
                     f" to {len(numbers)}, change the application with `bettong repartition`, or start under another"
                     " application name"
                 )
-            elif limits[name] < needed:
+            elif (limit := int(settings[name][_TOPIC_LIMIT])) < needed:
                 faults.append(
-                    f"topic {name} takes {_TOPIC_LIMIT}={limits[name]}, expected at least {needed};"
+                    f"topic {name} takes {_TOPIC_LIMIT}={limit}, expected at least {needed};"
                     " raise it with kafka-configs, or lower BETTONG_FRAME_BYTES_MAX"
                 )
         if faults:
@@ -152,8 +155,16 @@ class LogAdmin(Closing):
 
     def copies(self, topic: str) -> int:
         """The smallest replication factor of a topic's partitions. Raises LogError for an unknown topic."""
-        partitions = self._descriptions([topic], may_be_missing=False)[topic]["partitions"]
-        return min(len(each["replica_nodes"]) for each in partitions)
+        return _copies(self._descriptions([topic], may_be_missing=False)[topic])
+
+    def on_one_broker(self, names: Iterable[str]) -> list[str]:
+        """The topics with three replicas or more that acknowledge a record when one broker alone has it.
+
+        Raises LogError for unknown topics.
+        """
+        found = self._descriptions(names, may_be_missing=False)
+        settings = self._settings(list(found))
+        return [name for name, topic in found.items() if rests_on_one(_copies(topic), settings[name])]
 
     def add_partitions(self, names: Iterable[str], partitions: int, *, only_check: bool = False) -> None:
         """Increases topics to this number of partitions, and returns once each has a leader.
@@ -271,7 +282,8 @@ class LogAdmin(Closing):
                 found[topic["name"]] = topic
         return found
 
-    def _limits(self, topics: list[str]) -> dict[str, int]:
+    def _settings(self, topics: list[str]) -> dict[str, dict[str, str]]:
+        """The settings of each topic, by name."""
         if not topics:
             return {}
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
@@ -279,7 +291,9 @@ class LogAdmin(Closing):
             "asking for settings of topics",
             lambda client: client.describe_configs(resources, config_filter="all"),
         )
-        return {name: int(answer["topic"][name][_TOPIC_LIMIT]["value"]) for name in topics}
+        return {
+            name: {key: str(each["value"]) for key, each in answer["topic"][name].items()} for name in topics
+        }
 
     def _connect(self, wait_ms_max: int) -> Any:
         if self._client is None:
@@ -300,6 +314,10 @@ class LogAdmin(Closing):
             return repeated(lambda: question(self._connect(int(wait_s_max * 1000))))
         except KafkaError as error:
             raise map_kafka_python_error(error, doing, self._bootstrap) from None
+
+
+def _copies(topic: Any) -> int:
+    return min(len(each["replica_nodes"]) for each in topic["partitions"])
 
 
 def _is_unavailable(error: BaseException) -> bool:

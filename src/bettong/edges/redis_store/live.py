@@ -77,7 +77,7 @@ class LiveMetrics:
 
     def __init__(self, store: RedisStore) -> None:
         self.latest: MetricValues = {}
-        self._taken_s: float | None = None
+        self._written_s: float | None = None
         self._store = store
         self._instances = store.key("live")
         self._partitions = store.key("partitions")
@@ -96,12 +96,13 @@ class LiveMetrics:
                 together.sadd(self._instances, instance)
                 together.execute()
 
+        begun_s = time.monotonic()
         self._store.ask(f"writing metrics of {instance}", command, attempts_s=_WRITE_ATTEMPTS_S)
-        self._taken_s = time.monotonic()
+        self._written_s = begun_s
 
     def age_s(self) -> float | None:
-        """The time since the last successful `write_live` here; None before the first."""
-        return None if self._taken_s is None else time.monotonic() - self._taken_s
+        """The time since the last successful `write_live` here began; None before the first."""
+        return None if self._written_s is None else time.monotonic() - self._written_s
 
     def write_partition(self, partition: PartitionId, metrics: MetricValues) -> None:
         """Updates these metrics in the record of a partition, which does not expire. Other metrics in it stay."""
