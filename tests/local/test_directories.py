@@ -1,5 +1,6 @@
 """The folders of a run: locked while it lives, removed when nobody owns them."""
 
+import stat
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ def test_a_kept_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
 def test_a_folder_that_holds_what_is_not_a_suites_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
+    mine.chmod(0o755)
     (mine / "thesis.txt").write_text("years of work")
     (mine / "lock").touch()  # other programs lock their folders too
     for take in (Directories, claim):
@@ -49,6 +51,18 @@ def test_a_folder_that_holds_what_is_not_a_suites_is_refused_and_left_as_it_is(t
     with pytest.raises(LocalError, match="is no folder of a suite"):
         remove_suite(mine)
     assert sorted(path.name for path in mine.iterdir()) == ["lock", "thesis.txt"]
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o755
+
+
+def test_a_suites_folder_is_its_owners_alone(tmp_path: Path) -> None:
+    for name in ("new", "empty", "older"):
+        directory = tmp_path / name
+        if name != "new":
+            directory.mkdir(mode=0o755)
+        if name == "older":
+            (directory / ".bettong-suite").touch()
+        claim(directory)
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700, name
 
 
 def test_a_suites_folder_is_removed_and_what_else_lies_in_it_stays(tmp_path: Path) -> None:

@@ -110,15 +110,16 @@ def claim(directory: Path) -> None:
     """Makes a suite's folder, or marks an empty one as such. Raises LocalError when it holds other files."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # It will hold the log, states and passwords of the suite.
+        if not is_suite(directory) and (
+            strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES)
+        ):
+            raise LocalError(
+                f"{directory} holds {', '.join(strange[:3])}{' ...' * (len(strange) > 3)} and no suite of"
+                " Bettong's: give a new or an empty folder"
+            )
+        # It will hold the log, states and passwords of the suite. A folder that is refused keeps its mode.
         directory.chmod(0o700)
-        if not is_suite(directory):
-            if strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES):
-                raise LocalError(
-                    f"{directory} holds {', '.join(strange[:3])}{' ...' * (len(strange) > 3)} and no suite of"
-                    " Bettong's: give a new or an empty folder"
-                )
-            (directory / _MARK).touch()
+        (directory / _MARK).touch()
     except OSError as error:
         raise LocalError(f"{directory} cannot be used: {error}; choose another folder") from None
 
