@@ -80,6 +80,18 @@ def test_a_suites_folder_is_removed_and_what_else_lies_in_it_stays(tmp_path: Pat
     assert not (tmp_path / "other").exists()
 
 
+def test_a_folder_that_another_process_uses_is_not_removed(tmp_path: Path) -> None:
+    """Such as a suite that starts, or `bettong repartition`."""
+    kept = tmp_path / "kept"
+    user = Directories(kept)
+    (kept / "kafka").mkdir()
+    with pytest.raises(LocalError, match=r"another Bettong runs in .*kept: wait until it has ended"):
+        remove_suite(kept)
+    assert (kept / "kafka").is_dir()
+    user.remove()
+    assert remove_suite(kept) == []
+
+
 def test_what_a_run_announced_there_before_it_was_killed_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "suite.json").write_text("{}")

@@ -75,24 +75,16 @@ class Directories:
     def _made(self, directory: Path) -> Path:
         directory = directory.resolve()
         claim(directory)
-        self._lock(directory)
+        self._locks.append(_owned(directory))
         return directory
 
     def _new(self, parent: Path) -> Path:
         unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=parent))
-        self._lock(unlocked)
+        self._locks.append(_owned(unlocked))
         # Locked before it gets a name that another process's `sweep` would match.
         directory = unlocked.rename(parent / unlocked.name.replace(_UNLOCKED, _PREFIX, 1))
         self._temporary.append(directory)
         return directory
-
-    def _lock(self, directory: Path) -> None:
-        lock = _locked(directory)
-        if lock is None:
-            raise LocalError(
-                f"another Bettong runs in {directory}: end it with `bettong down`, or use another folder"
-            )
-        self._locks.append(lock)
 
 
 def sweep() -> None:
@@ -132,23 +124,39 @@ def is_suite(directory: Path) -> bool:
 def remove_suite(directory: Path) -> list[Path]:
     """Removes a suite's files from its folder, and the folder if it is empty then; returns the other files in it.
 
-    Raises LocalError for a folder that is not a suite's, or that cannot be removed.
+    Raises LocalError for a folder that is not a suite's, that another process uses, or that cannot be removed.
     """
     if not is_suite(directory):
         raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
     try:
-        for name in _ENTRIES:
-            path = directory / name
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-        strange = sorted(directory.iterdir())
-        if not strange:
-            directory.rmdir()
+        with _owned(directory):
+            return _remove_entries(directory)
     except OSError as error:
         raise LocalError(f"{directory} cannot be removed: {error}") from None
+
+
+def _remove_entries(directory: Path) -> list[Path]:
+    for name in _ENTRIES:
+        path = directory / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    strange = sorted(directory.iterdir())
+    if not strange:
+        directory.rmdir()
     return strange
+
+
+def _owned(directory: Path) -> IO[str]:
+    """Locks a folder and returns the lock. Raises LocalError when another process holds it."""
+    lock = _locked(directory)
+    if lock is None:
+        raise LocalError(
+            f"another Bettong runs in {directory}: wait until it has ended, end it with `bettong down`, or use another"
+            " folder"
+        )
+    return lock
 
 
 def _locked(directory: Path) -> IO[str] | None:

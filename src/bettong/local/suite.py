@@ -149,6 +149,7 @@ class Suite:
         try:
             directories.reserve(application)
             self._make_servers(application, directories)
+            self._write_record()  # before anything runs, so that `bettong down` ends a suite that starts
             self._launch_all()
             self._started.set()
             while not self._stopping.wait(_POLL_S):
