@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from bettong.errors import LocalError
+from bettong.local import redis_server
+from bettong.local.broker import KafkaBroker
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
+from tests.waiting import eventually
 
 APPLICATION = """
 from dataclasses import dataclass
@@ -28,6 +38,81 @@ def written(folder: Path, text: str = APPLICATION) -> str:
     file = folder / "app.py"
     file.write_text(text)
     return str(file)
+
+
+# It is loaded for half a minute, as one that waits for a server of the user's.
+HANGS = """
+import os, signal, time
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(30)
+"""
+SOON_S = 15.0  # much less than each of these would wait
+
+
+@contextmanager
+def interrupted() -> Iterator[None]:
+    """What is inside is ended by Ctrl-C, soon."""
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    assert time.monotonic() - began_s < SOON_S
+
+
+def test_an_interrupt_ends_a_suite_whose_application_hangs_while_it_is_loaded(tmp_path: Path) -> None:
+    with interrupted(), Suite(SuiteOptions(application=written(tmp_path, HANGS))):
+        pass
+
+
+def test_an_interrupt_ends_a_suite_that_waits_for_redis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+
+    def never_answers(*_: object) -> bool:
+        asked.set()
+        return False
+
+    def interrupt() -> None:
+        if asked.wait(SOON_S):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(redis_server, "redis_answers", never_answers)
+    presses = threading.Thread(target=interrupt)
+    presses.start()
+    try:
+        with interrupted(), Suite(SuiteOptions(application=written(tmp_path), keep=tmp_path / "kept")):
+            pass
+    finally:
+        presses.join()
+
+
+class SlowFormat(KafkaBroker):
+    """Its storage tool hangs, as on a machine that has no memory left."""
+
+    def format_arguments(self) -> tuple[str, ...]:
+        return ("unused",)
+
+
+def test_a_broker_that_is_not_wanted_any_more_no_longer_waits_for_its_storage_tool(tmp_path: Path) -> None:
+    (tmp_path / "kafka-server-1.jar").touch()
+    java = tmp_path / "java"
+    java.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/tool\nexec sleep 60\n")
+    java.chmod(0o755)
+    broker = SlowFormat(tmp_path / "kafka", jars=tmp_path)
+    broker._java = str(java)
+
+    def give_up() -> None:
+        eventually((tmp_path / "tool").exists, what="the tool runs")
+        broker.stopping.set()
+
+    gives_up = threading.Thread(target=give_up)
+    gives_up.start()
+    began_s = time.monotonic()
+    with pytest.raises(LocalError, match="kafka was ended while it started"):
+        broker.launch()
+    gives_up.join()
+    assert time.monotonic() - began_s < SOON_S
+    assert not broker.runs()
 
 
 def test_a_suite_is_found_before_its_first_process_starts(

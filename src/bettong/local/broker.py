@@ -212,10 +212,12 @@ class KafkaBroker(Server):
             arguments=("format", "-t", _new_id(), *self.format_arguments(), "-c"),
         )
         formatting = Process(Command("kafka's storage tool", tool, self.command.log))
-        ending = formatting.wait(_FORMAT_S_MAX)
+        ending = formatting.wait(_FORMAT_S_MAX, self.stopping)
         if ending is None or ending.status != 0:
             end = formatting.describe_end()
             formatting.kill()
+            if self.stopping.is_set():
+                raise self.not_wanted_error()
             raise LocalError(f"kafka's storage cannot be formatted within {_FORMAT_S_MAX:g} s: {end}")
 
     def _java_call(self, *options: str, main: str, arguments: tuple[str, ...] = ()) -> tuple[str, ...]:

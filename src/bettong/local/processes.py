@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -93,11 +94,13 @@ class Process:
                 self._ending = Ending(self._child.wait())
         return self._ending
 
-    def wait(self, seconds_max: float) -> Ending | None:
-        """Blocks until it ends by itself; None when it still runs after `seconds_max`."""
+    def wait(self, seconds_max: float, stopping: threading.Event | None = None) -> Ending | None:
+        """Blocks until it ends by itself; None when it still runs after `seconds_max`, or once `stopping` is set."""
+        stopping = stopping or threading.Event()
         deadline = time.monotonic() + seconds_max
         while (ending := self.ending) is None and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+            if stopping.wait(_POLL_S):
+                break
         return ending
 
     def terminate(self) -> None:
