@@ -361,6 +361,7 @@ class Suite:
                     name: ServiceRecord(
                         pid=server.process.pid,
                         started_s=server.process.started_s,
+                        start_mark=server.process.start_mark,
                         log=server.command.log,
                         restarts=len(self._deaths_s.get(name, [])),
                         fault=self._fault_of(name, server.process),
