@@ -125,6 +125,17 @@ time.sleep(600)
     assert not any(place.exists() for place in folders)
 
 
+def test_a_link_with_the_name_of_a_run_is_left_alone(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").touch()
+    link = tmp_path / "bettong-run-x"
+    link.symlink_to(elsewhere)
+    sweep()
+    assert link.is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
+
+
 def test_the_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
     log = tmp_path / "suite.log"
     for run in range(9):

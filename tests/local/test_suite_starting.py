@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bettong.errors import LocalError
-from bettong.local import redis_server
+from bettong.local import background, redis_server
 from bettong.local.broker import KafkaBroker
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
@@ -113,6 +115,20 @@ def test_a_broker_that_is_not_wanted_any_more_no_longer_waits_for_its_storage_to
     gives_up.join()
     assert time.monotonic() - began_s < SOON_S
     assert not broker.runs()
+
+
+def test_one_in_the_background_that_does_not_end_in_time_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ntrap '' TERM\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(background, "_START_S_MAX", 3.0)
+    monkeypatch.setattr(background, "_STOP_S_MAX", 1.0)
+    with pytest.raises(LocalError, match="not everything answers after 3 s"):
+        background.up(SuiteOptions(application="app.py"), tmp_path / "kept")
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
 def test_a_suite_is_found_before_its_first_process_starts(

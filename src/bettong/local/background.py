@@ -57,7 +57,11 @@ def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
         return _ready(process, directory, log)
     except BaseException:
         process.terminate()
-        process.wait(_STOP_S_MAX)
+        try:
+            process.wait(_STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()  # its own processes end with it
+            process.wait()
         raise
 
 

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import IO
@@ -92,7 +93,9 @@ def sweep() -> None:
     for parent in (Path(tempfile.gettempdir()), SHARED_MEMORY):
         for directory in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):  # another user's, or its owner is removing it now
-                lock = _locked(directory) if directory.stat().st_uid == os.getuid() else None
+                found = directory.lstat()  # another user's link may lead anywhere
+                mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+                lock = _locked(directory) if mine else None
                 if lock is not None:
                     shutil.rmtree(directory, ignore_errors=True)
                     lock.close()
