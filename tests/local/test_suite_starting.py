@@ -107,12 +107,12 @@ def test_a_broker_that_is_not_wanted_any_more_no_longer_waits_for_its_storage_to
         eventually((tmp_path / "tool").exists, what="the tool runs")
         broker.stopping.set()
 
-    gives_up = threading.Thread(target=give_up)
-    gives_up.start()
+    giver = threading.Thread(target=give_up)
+    giver.start()
     began_s = time.monotonic()
     with pytest.raises(LocalError, match="kafka was ended while it started"):
         broker.launch()
-    gives_up.join()
+    giver.join()
     assert time.monotonic() - began_s < SOON_S
     assert not broker.runs()
 
