@@ -131,6 +131,19 @@ def test_one_in_the_background_that_does_not_end_in_time_is_killed(
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
+def test_one_whose_folder_is_removed_while_it_starts_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `bettong down --remove` in another terminal."""
+    kept = tmp_path / "kept"
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec rm -r {kept}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(LocalError, match=r"it was ended, and its folder removed \(the suite's log: "):
+        background.up(SuiteOptions(application="app.py"), kept)
+
+
 def test_a_suite_is_found_before_its_first_process_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
