@@ -1,5 +1,6 @@
 """The folders of a run: locked while it lives, removed when nobody owns them."""
 
+import stat
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ def test_a_kept_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
 def test_a_folder_that_holds_what_is_not_a_suites_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
+    mine.chmod(0o755)
     (mine / "thesis.txt").write_text("years of work")
     (mine / "lock").touch()  # other programs lock their folders too
     for take in (Directories, claim):
@@ -49,6 +51,18 @@ def test_a_folder_that_holds_what_is_not_a_suites_is_refused_and_left_as_it_is(t
     with pytest.raises(LocalError, match="is no folder of a suite"):
         remove_suite(mine)
     assert sorted(path.name for path in mine.iterdir()) == ["lock", "thesis.txt"]
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o755
+
+
+def test_a_suites_folder_is_its_owners_alone(tmp_path: Path) -> None:
+    for name in ("new", "empty", "older"):
+        directory = tmp_path / name
+        if name != "new":
+            directory.mkdir(mode=0o755)
+        if name == "older":
+            (directory / ".bettong-suite").touch()
+        claim(directory)
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700, name
 
 
 def test_a_suites_folder_is_removed_and_what_else_lies_in_it_stays(tmp_path: Path) -> None:
@@ -64,6 +78,18 @@ def test_a_suites_folder_is_removed_and_what_else_lies_in_it_stays(tmp_path: Pat
     claim(tmp_path / "other")
     assert remove_suite(tmp_path / "other") == []
     assert not (tmp_path / "other").exists()
+
+
+def test_a_folder_that_another_process_uses_is_not_removed(tmp_path: Path) -> None:
+    """Such as a suite that starts, or `bettong repartition`."""
+    kept = tmp_path / "kept"
+    user = Directories(kept)
+    (kept / "kafka").mkdir()
+    with pytest.raises(LocalError, match=r"another Bettong runs in .*kept: wait until it has ended"):
+        remove_suite(kept)
+    assert (kept / "kafka").is_dir()
+    user.remove()
+    assert remove_suite(kept) == []
 
 
 def test_what_a_run_announced_there_before_it_was_killed_is_no_obstacle(tmp_path: Path) -> None:
@@ -97,6 +123,17 @@ time.sleep(600)
     eventually(lambda: owner.poll() is not None)
     sweep()
     assert not any(place.exists() for place in folders)
+
+
+def test_a_link_with_the_name_of_a_run_is_left_alone(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").touch()
+    link = tmp_path / "bettong-run-x"
+    link.symlink_to(elsewhere)
+    sweep()
+    assert link.is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
 
 
 def test_the_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:

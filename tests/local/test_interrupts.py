@@ -27,6 +27,21 @@ def test_inside_it_is_raised_and_outside_it_is_as_before(number: signal.Signals)
     assert sys.unraisablehook is hook
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_one_that_is_ignored_stays_ignored(number: signal.Signals) -> None:
+    """As SIGHUP is below `nohup`."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with terminable():
+            signal.raise_signal(number)
+    except Terminated:
+        pytest.fail("it was raised")
+    else:
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
 @pytest.mark.timely
 @pytest.mark.parametrize(
     ("number", "ending"), [(signal.SIGTERM, "Terminated"), (signal.SIGINT, "KeyboardInterrupt")]

@@ -19,6 +19,9 @@ from bettong.local.processes import Command
 from bettong.local.redis_server import RedisServer
 from bettong.local.server import Server
 
+# A folder's name that Java's files must escape: Latin, beyond, and beyond 16 bits.
+STRANGE = "jörg 50%d \\日𝄞"
+
 
 def ask_redis(server: RedisServer, command: str) -> str:
     with socket.create_connection((LOOPBACK, server.port), timeout=5) as connection:
@@ -113,6 +116,26 @@ def test_missing_jars_name_the_command_that_fetches_them(tmp_path: Path) -> None
         KafkaBroker(tmp_path, jars=tmp_path).start()
 
 
+def test_a_folder_with_a_comma_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    broker = KafkaBroker(tmp_path / "a, b" / "kafka")
+    with pytest.raises(
+        LocalError, match=r"a, b/kafka, whose path has a comma: .* choose a folder without one"
+    ):
+        broker.start()
+    assert not broker.directory.exists()
+
+
+def test_the_brokers_files_are_ascii_and_name_its_folder_as_java_reads_it(tmp_path: Path) -> None:
+    broker = KafkaBroker(tmp_path / STRANGE)
+    broker.prepare()
+    escaped = r"/j\u00f6rg 50%d \\\u65e5\ud834\udd1e"
+    lines = (broker.directory / "server.properties").read_bytes().decode("ascii").splitlines()
+    assert f"log.dirs={tmp_path}{escaped}/data" in lines
+    lines = (broker.directory / "log4j2.properties").read_bytes().decode("ascii").splitlines()
+    assert f"appender.file.fileName = {tmp_path}{escaped}/broker.log" in lines
+    assert f"appender.file.filePattern = {tmp_path}{escaped.replace('%', '%%')}/broker.log.%i" in lines
+
+
 class FormattedByTool(KafkaBroker):
     """By Kafka's own, whatever was kept."""
 
@@ -121,7 +144,7 @@ class FormattedByTool(KafkaBroker):
 
 
 def test_what_setup_has_kept_formats_a_storage_as_kafkas_tool_does(tmp_path: Path) -> None:
-    copied, formatted = KafkaBroker(tmp_path / "copied"), FormattedByTool(tmp_path / "formatted")
+    copied, formatted = KafkaBroker(tmp_path / "copied"), FormattedByTool(tmp_path / STRANGE)
     reported = []
     for broker in (copied, formatted):
         broker.prepare()
@@ -152,13 +175,14 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_broker_goes_on_with_its_data_after_a_kill_and_a_stop(tmp_path: Path) -> None:
-    broker = KafkaBroker(tmp_path, heap_mb=256)
+    broker = KafkaBroker(tmp_path / STRANGE, heap_mb=256)
     with broker:
-        cluster = (tmp_path / "data" / "meta.properties").read_text()
+        assert (broker.directory / "broker.log").stat().st_size
+        cluster = (broker.directory / "data" / "meta.properties").read_text()
         broker.kill()
         assert not kafka_answers(broker.port)
         broker.start()
     assert not broker.answers()
     with broker:
         assert broker.answers()
-        assert (tmp_path / "data" / "meta.properties").read_text() == cluster
+        assert (broker.directory / "data" / "meta.properties").read_text() == cluster

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from bettong.config.endpoints import folder_of, listening, redis_url, servers, snapshots_url
+from bettong.config.endpoints import (
+    folder_of,
+    listening,
+    redis_url,
+    servers,
+    snapshots_url,
+    without_password,
+)
 
 
 @pytest.mark.parametrize(
@@ -118,3 +125,23 @@ def test_only_a_file_url_has_a_folder() -> None:
     assert folder_of("file:///a%20b/c") == Path("/a b/c")
     assert folder_of("s3://bucket/folder") is None
     assert folder_of("redis") is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:secret@h:1/0",
+        "redis://user:secret@h:1/0",
+        "redis://h:1/0?password=secret",
+        "unix:///run/redis.sock?db=1&password=secret",
+        "rediss://h:1/0?ssl_password=secret",
+    ],
+)
+def test_a_password_in_the_url_of_a_flag_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="all users of this machine can see flags"):
+        without_password(url)
+
+
+@pytest.mark.parametrize("url", ["redis://h:1/0", "redis://user@h:1/0?protocol=3", "", None])
+def test_a_url_of_a_flag_without_one_stays_as_it_is(url: str | None) -> None:
+    assert without_password(url) == url

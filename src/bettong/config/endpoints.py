@@ -3,12 +3,13 @@
 import ipaddress
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 # A name or an IPv4 address, or an IPv6 address in brackets; then a port.
 _ADDRESS = re.compile(r"([^\s,:/@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 _PORT_MAX = 65_535
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
+_PASSWORDS = {"password", "ssl_password"}  # parameters of the URL of a Redis
 
 # A scheme, then no character with a special meaning in URLs that is not supported here.
 _FOLDER_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s?#]*")
@@ -78,7 +79,8 @@ def collector(text: str) -> str:
 
 def without_password(url: str | None) -> str | None:
     """A URL of a flag. Raises ValueError for one with a password: all users of a machine can see processes' flags."""
-    if url and urlsplit(url).password:
+    parts = urlsplit(url or "")
+    if parts.password or _PASSWORDS & parse_qs(parts.query).keys():
         raise ValueError(
             "all users of this machine can see flags: give a URL with a password by BETTONG_REDIS"
         )

@@ -57,7 +57,11 @@ def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
         return _ready(process, directory, log)
     except BaseException:
         process.terminate()
-        process.wait(_STOP_S_MAX)
+        try:
+            process.wait(_STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()  # its own processes end with it
+            process.wait()
         raise
 
 
@@ -88,10 +92,17 @@ def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> Suit
         if record is not None and record.ready:
             return record
         if process.poll() is not None:
-            lines = log.read_text(errors="replace").strip().splitlines() or ["it printed nothing"]
-            raise final_error(process.returncode)(f"{lines[-1]} (the suite's log: {log})")
+            raise final_error(process.returncode)(f"{_last_line(log)} (the suite's log: {log})")
         time.sleep(_POLL_S)
     raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except FileNotFoundError:
+        return "it was ended, and its folder removed"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _say(line: str) -> None:

@@ -78,7 +78,7 @@ status = error
 appender.file.type = RollingFile
 appender.file.name = file
 appender.file.fileName = {log}
-appender.file.filePattern = {log}.%i
+appender.file.filePattern = {pattern}.%i
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{ISO8601}} %p %m (%c{{1}})%n
 appender.file.policies.type = SizeBasedTriggeringPolicy
@@ -170,6 +170,11 @@ class KafkaBroker(Server):
             raise LocalError(
                 f"Kafka's jars are not in {self._jars}: run `bettong setup` (in a source tree `make setup`)"
             )
+        if "," in str(self._data):
+            raise LocalError(
+                f"Kafka cannot keep its data in {self.directory}, whose path has a comma: it reads a list of folders"
+                " there; choose a folder without one (--dir DIR; of `bettong run`: --keep DIR, or TMPDIR)"
+            )
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = {
             **_SETTINGS,
@@ -177,11 +182,12 @@ class KafkaBroker(Server):
             **self._authentication_settings(),
             "log.dirs": str(self._data),
         }
-        lines = "".join(f"{name}={value}\n" for name, value in settings.items())
-        write_private(self._settings_file, lines.encode())
-        (self.directory / "log4j2.properties").write_text(
-            _LOGGING.format(log=self.directory / "broker.log"),
-        )
+        lines = "".join(f"{name}={property_text(value)}\n" for name, value in settings.items())
+        write_private(self._settings_file, lines.encode("ascii"))
+        log = property_text(str(self.directory / "broker.log"))
+        # In a pattern a percent sign begins a conversion.
+        logging = _LOGGING.format(log=log, pattern=log.replace("%", "%%"))
+        (self.directory / "log4j2.properties").write_text(logging, "ascii")
         if not self._format_mark.exists():
             kept = self._jars / _CHECKPOINT
             if kept.exists() and not self.format_arguments():
@@ -212,10 +218,12 @@ class KafkaBroker(Server):
             arguments=("format", "-t", _new_id(), *self.format_arguments(), "-c"),
         )
         formatting = Process(Command("kafka's storage tool", tool, self.command.log))
-        ending = formatting.wait(_FORMAT_S_MAX)
+        ending = formatting.wait(_FORMAT_S_MAX, self.stopping)
         if ending is None or ending.status != 0:
             end = formatting.describe_end()
             formatting.kill()
+            if self.stopping.is_set():
+                raise self.not_wanted_error()
             raise LocalError(f"kafka's storage cannot be formatted within {_FORMAT_S_MAX:g} s: {end}")
 
     def _java_call(self, *options: str, main: str, arguments: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -266,6 +274,16 @@ class KafkaBroker(Server):
     def _format_mark(self) -> Path:
         """Its presence means that the storage is formatted."""
         return self._data / "meta.properties"
+
+
+def property_text(value: str) -> str:
+    """A value as Java's `Properties.load` reads it: in ASCII, other characters as escapes of UTF-16, as it wants them.
+
+    Source: https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/util/Properties.html
+    """
+    escaped = value.replace("\\", "\\\\").encode("utf-16-be")
+    units = (int.from_bytes(escaped[at : at + 2]) for at in range(0, len(escaped), 2))
+    return "".join(chr(unit) if 0x20 <= unit < 0x7F else f"\\u{unit:04x}" for unit in units)
 
 
 def _new_id() -> str:

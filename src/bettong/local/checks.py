@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bettong.errors import LocalError
+from bettong.config.reading import read_client
+from bettong.errors import LocalError, SettingsError
 from bettong.local.options import SuiteOptions
 from bettong.local.record import find
 from bettong.local.server import Server
+from bettong.local.services import speaks_tls
 from bettong.local.supervision import FINAL_STATUSES, final_error
 
 
@@ -27,7 +29,15 @@ def check_start(name: str, server: Server) -> None:
 
 
 def check_options(options: SuiteOptions) -> None:
-    """Raises LocalError where this suite would disturb another one, or mix its results with another's."""
+    """Raises LocalError where this suite would disturb another one, or mix its results with another's.
+
+    Raises SettingsError where its services could not be reached: they have a certificate, and clients no authority.
+    """
+    if speaks_tls(options.settings) and read_client().ca is None:
+        raise SettingsError(
+            "BETTONG_TLS_CERTIFICATE is set, and BETTONG_CLIENT_CA is not: services on this machine would speak TLS,"
+            " their clients would not; set BETTONG_CLIENT_CA to the certificate's authority, or leave out both"
+        )
     results, announce = options.results, options.announce
     if options.keep is None and results is not None and results.is_dir() and any(results.iterdir()):
         raise LocalError(f"{results} holds files already: remove them, or keep the data too with --keep DIR")

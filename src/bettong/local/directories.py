@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import IO
@@ -75,24 +76,16 @@ class Directories:
     def _made(self, directory: Path) -> Path:
         directory = directory.resolve()
         claim(directory)
-        self._lock(directory)
+        self._locks.append(_owned(directory))
         return directory
 
     def _new(self, parent: Path) -> Path:
         unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=parent))
-        self._lock(unlocked)
+        self._locks.append(_owned(unlocked))
         # Locked before it gets a name that another process's `sweep` would match.
         directory = unlocked.rename(parent / unlocked.name.replace(_UNLOCKED, _PREFIX, 1))
         self._temporary.append(directory)
         return directory
-
-    def _lock(self, directory: Path) -> None:
-        lock = _locked(directory)
-        if lock is None:
-            raise LocalError(
-                f"another Bettong runs in {directory}: end it with `bettong down`, or use another folder"
-            )
-        self._locks.append(lock)
 
 
 def sweep() -> None:
@@ -100,7 +93,9 @@ def sweep() -> None:
     for parent in (Path(tempfile.gettempdir()), SHARED_MEMORY):
         for directory in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):  # another user's, or its owner is removing it now
-                lock = _locked(directory) if directory.stat().st_uid == os.getuid() else None
+                found = directory.lstat()  # another user's link may lead anywhere
+                mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+                lock = _locked(directory) if mine else None
                 if lock is not None:
                     shutil.rmtree(directory, ignore_errors=True)
                     lock.close()
@@ -110,15 +105,16 @@ def claim(directory: Path) -> None:
     """Makes a suite's folder, or marks an empty one as such. Raises LocalError when it holds other files."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # It will hold the log, states and passwords of the suite.
+        if not is_suite(directory) and (
+            strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES)
+        ):
+            raise LocalError(
+                f"{directory} holds {', '.join(strange[:3])}{' ...' * (len(strange) > 3)} and no suite of"
+                " Bettong's: give a new or an empty folder"
+            )
+        # It will hold the log, states and passwords of the suite. A folder that is refused keeps its mode.
         directory.chmod(0o700)
-        if not is_suite(directory):
-            if strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES):
-                raise LocalError(
-                    f"{directory} holds {', '.join(strange[:3])}{' ...' * (len(strange) > 3)} and no suite of"
-                    " Bettong's: give a new or an empty folder"
-                )
-            (directory / _MARK).touch()
+        (directory / _MARK).touch()
     except OSError as error:
         raise LocalError(f"{directory} cannot be used: {error}; choose another folder") from None
 
@@ -131,23 +127,39 @@ def is_suite(directory: Path) -> bool:
 def remove_suite(directory: Path) -> list[Path]:
     """Removes a suite's files from its folder, and the folder if it is empty then; returns the other files in it.
 
-    Raises LocalError for a folder that is not a suite's, or that cannot be removed.
+    Raises LocalError for a folder that is not a suite's, that another process uses, or that cannot be removed.
     """
     if not is_suite(directory):
         raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
     try:
-        for name in _ENTRIES:
-            path = directory / name
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-        strange = sorted(directory.iterdir())
-        if not strange:
-            directory.rmdir()
+        with _owned(directory):
+            return _remove_entries(directory)
     except OSError as error:
         raise LocalError(f"{directory} cannot be removed: {error}") from None
+
+
+def _remove_entries(directory: Path) -> list[Path]:
+    for name in _ENTRIES:
+        path = directory / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    strange = sorted(directory.iterdir())
+    if not strange:
+        directory.rmdir()
     return strange
+
+
+def _owned(directory: Path) -> IO[str]:
+    """Locks a folder and returns the lock. Raises LocalError when another process holds it."""
+    lock = _locked(directory)
+    if lock is None:
+        raise LocalError(
+            f"another Bettong runs in {directory}: wait until it has ended, end it with `bettong down`, or use another"
+            " folder"
+        )
+    return lock
 
 
 def _locked(directory: Path) -> IO[str] | None:

@@ -20,6 +20,8 @@ class Terminated(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Inside, SIGTERM and SIGHUP raise Terminated in the main thread. Call it from there.
 
+    One that is ignored, as SIGHUP is below `nohup`, stays ignored.
+
     The interpreter runs a handler between any two instructions, so also within a `__del__` or a callback of C, where it
     prints the exception and goes on. Terminated and KeyboardInterrupt are raised again then, until they get through.
     """
@@ -40,7 +42,11 @@ def terminable() -> Iterator[None]:
         handlers.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, again))
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
-    handlers = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handlers = {
+        number: signal.signal(number, terminate)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     sys.unraisablehook = ignored
     try:
         yield

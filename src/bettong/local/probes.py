@@ -50,17 +50,18 @@ def _login(user: str, password: str) -> tuple[bytes, bytes]:
     return struct.pack(">i", len(handshake)) + handshake, struct.pack(">i", len(authenticate)) + authenticate
 
 
-def grpc_serves(address: str) -> bool:
+def grpc_serves(address: str, *, tls: bool = True) -> bool:
     """Whether the standard health service reports SERVING for the server as a whole.
 
-    Uses TLS as BETTONG_CLIENT_* says. Raises SettingsError or RefusedError when these are wrong.
+    With `tls` it uses TLS as BETTONG_CLIENT_* says, and raises SettingsError or RefusedError when these are wrong.
     """
     import grpc
     from grpc_health.v1 import health_pb2
 
     from bettong.client.credentials import Credentials
 
-    with Credentials.from_environment().channel(address) as channel:
+    credentials = Credentials.from_environment() if tls else Credentials()
+    with credentials.channel(address) as channel:
         check = channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from bettong.local.log_files import LOG_BYTES_MAX, rotate
 
 TAIL_LINES = 5
 _TAIL_BYTES_MAX = 64 * 1024  # enough for the last lines of a log with long stack traces
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _POLL_S = 0.02  # between two polls of a process that is asked to end
 
 
@@ -78,9 +80,10 @@ class Process:
             self._child = self._start(log)
         self.pid = self._child.pid
         try:
-            self.started_s = psutil.Process(self.pid).create_time()
+            self.started_s = psutil.Process(self.pid).create_time()  # moves when the machine's clock is set
         except (psutil.Error, OSError):  # it has ended already, or no more files can be opened
             self.started_s = time.time()
+        self.start_mark = start_mark(self.pid)
 
     @property
     def ending(self) -> Ending | None:
@@ -93,11 +96,13 @@ class Process:
                 self._ending = Ending(self._child.wait())
         return self._ending
 
-    def wait(self, seconds_max: float) -> Ending | None:
-        """Blocks until it ends by itself; None when it still runs after `seconds_max`."""
+    def wait(self, seconds_max: float, stopping: threading.Event | None = None) -> Ending | None:
+        """Blocks until it ends by itself; None when it still runs after `seconds_max`, or once `stopping` is set."""
+        stopping = stopping or threading.Event()
         deadline = time.monotonic() + seconds_max
         while (ending := self.ending) is None and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+            if stopping.wait(_POLL_S):
+                break
         return ending
 
     def terminate(self) -> None:
@@ -158,6 +163,19 @@ class Process:
     def _signal_group(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
             os.killpg(self.pid, number)
+
+
+def start_mark(pid: int) -> str:
+    """The boot, and the clock ticks from it to the process's start: no other process with its id has the same.
+
+    Unlike a time it stays the same when the clock is set. Empty on systems without /proc, and when it has ended.
+    """
+    try:
+        # The name, in parentheses, may hold anything; the start is field 22 (proc(5)), the 20th behind it.
+        ticks = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
+        return f"{_BOOT.read_text().strip()} {int(ticks)}"
+    except (OSError, IndexError):
+        return ""
 
 
 def _tethered() -> list[str]:

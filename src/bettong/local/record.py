@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.errors import LocalError
+from bettong.local.processes import start_mark
 from bettong.services import RECEIVER, SENDER
 
 FILE = "suite.json"
@@ -20,18 +21,24 @@ _START_S_SAME = 1.0  # two readings of one process's start time differ by less
 
 
 class ProcessRecord(BaseModel):
-    """A process, identified by its id and its start time, since ids are reused."""
+    """A process, identified by its id and its start, since ids are reused."""
 
     model_config = ConfigDict(frozen=True)
 
     pid: int
-    started_s: float = Field(description="Unix seconds.")
+    started_s: float = Field(description="Unix seconds. They move when the machine's clock is set.")
+    start_mark: str = Field(
+        default="", description="See `processes.start_mark`; without one the time counts."
+    )
 
     def runs(self) -> bool:
         """Whether this very process is alive."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started_s) < _START_S_SAME
+            if self.start_mark:
+                same = start_mark(self.pid) == self.start_mark
+            else:
+                same = abs(process.create_time() - self.started_s) < _START_S_SAME
             return same and process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
@@ -39,7 +46,8 @@ class ProcessRecord(BaseModel):
     @classmethod
     def own(cls) -> ProcessRecord:
         """This process."""
-        return cls(pid=os.getpid(), started_s=psutil.Process().create_time())
+        pid = os.getpid()
+        return cls(pid=pid, started_s=psutil.Process(pid).create_time(), start_mark=start_mark(pid))
 
 
 class ServiceRecord(ProcessRecord):
@@ -154,7 +162,13 @@ def address_of(service: str, directory: Path) -> str:
 
 
 def forget(directory: Path) -> None:
-    """Removes the record, and its folder if it is empty then; does nothing when there is no record."""
-    with contextlib.suppress(OSError):
-        (directory / FILE).unlink()
-        directory.rmdir()
+    """Removes the record of this process's suite, and its folder if it is empty then.
+
+    Does nothing when there is no record, or when it is another suite's: two that start at once in one folder both write
+    theirs, the second over the first.
+    """
+    path = directory / FILE
+    with contextlib.suppress(OSError, ValidationError):
+        if SuiteRecord.model_validate_json(path.read_bytes()).owner.pid == os.getpid():
+            path.unlink()
+            directory.rmdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -27,6 +28,8 @@ class Server:
         self.process: Process | None = None
         self._answers = answers
         self.start_s_max = start_s_max
+        # Its owner may replace it by an event of its own: once it is set, nothing waits for the server any more.
+        self.stopping = threading.Event()
 
     def launch(self) -> None:
         """Starts the process if it is not running; does not wait until it answers."""
@@ -50,14 +53,22 @@ class Server:
         return self.runs() and self._answers()
 
     def wait(self) -> None:
-        """Blocks until it answers. Raises LocalError when it dies or does not answer within `start_s_max`."""
+        """Blocks until it answers.
+
+        Raises LocalError when it dies, does not answer within `start_s_max`, or is no longer wanted (`stopping`).
+        """
         began_s = time.monotonic()
         while not self.answers():
             self.check()
             waited_s = time.monotonic() - began_s
             if waited_s > self.start_s_max:
                 raise self.no_answer_error()
-            time.sleep(poll_s(waited_s))
+            if self.stopping.wait(poll_s(waited_s)):
+                raise self.not_wanted_error()
+
+    def not_wanted_error(self) -> LocalError:
+        """The error for a server that its owner ends before it answers."""
+        return LocalError(f"{self.command.name} was ended while it started")
 
     def no_answer_error(self) -> LocalError:
         """The error for a server that did not answer in time."""

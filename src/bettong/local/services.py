@@ -108,7 +108,9 @@ def service(
     name = name or entry.name
     answers: Callable[[], bool]
     if entry.grpc_port is not None:
-        answers = partial(grpc_serves, settings[entry.listen_setting])
+        # BETTONG_CLIENT_CA alone may be meant for services elsewhere.
+        tls = speaks_tls(settings, environment)
+        answers = partial(grpc_serves, settings[entry.listen_setting], tls=tls)
     else:
         answers = _says_that_it_runs(settings, application, name)
     return Service(
@@ -141,8 +143,14 @@ def console(settings: Mapping[str, str], logs: Path, environment: Mapping[str, s
 
 def console_url(settings: Mapping[str, str]) -> str:
     """The URL of the console's page."""
-    certificate = settings.get("tls_certificate") or os.environ.get(f"{PREFIX}TLS_CERTIFICATE")
-    return f"{'https' if certificate else 'http'}://{settings['console_listen']}"
+    return f"{'https' if speaks_tls(settings) else 'http'}://{settings['console_listen']}"
+
+
+def speaks_tls(settings: Mapping[str, str], environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a service with these settings, and these variables besides its own environment, has a certificate."""
+    variable = f"{PREFIX}TLS_CERTIFICATE"
+    variables = {**os.environ, **(environment or {})}
+    return bool(settings.get("tls_certificate", variables.get(variable)))
 
 
 def _says_that_it_runs(settings: Mapping[str, str], application: str, name: str) -> Callable[[], bool]:

@@ -52,6 +52,7 @@ class Suite:
         # Awaited instead of the thread's join: Python 3.11 considers a thread dead when its join is interrupted.
         self._ended = threading.Event()
         self._failure: BettongError | None = None
+        self._application = ""
         self._record: SuiteRecord | None = None
         self._servers: dict[str, Server] = {}
         self._metrics: dict[str, str] = {}
@@ -82,6 +83,8 @@ class Suite:
     def start(self) -> None:
         """Starts everything and blocks until all answer. After an error no process and no temporary file remains."""
         try:
+            # The user's code runs in this thread: an interrupt, which reaches the main thread alone, ends it.
+            self._application = plan(load(self._options.application)).application
             self._thread.start()
             self._started.wait()
             self.check()
@@ -143,12 +146,12 @@ class Suite:
             self._ended.set()
 
     def _run(self) -> None:
-        application = plan(load(self._options.application)).application
         check_options(self._options)
         directories = Directories(self._options.keep)
         try:
-            directories.reserve(application)
-            self._make_servers(application, directories)
+            directories.reserve(self._application)
+            self._make_servers(self._application, directories)
+            self._write_record()  # before anything runs, so that `bettong down` ends a suite that starts
             self._launch_all()
             self._started.set()
             while not self._stopping.wait(_POLL_S):
@@ -169,11 +172,9 @@ class Suite:
         environment = self._options.environment.get("kafka", {})
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka, environment=environment)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
-        self._metrics = metrics_addresses(
-            self._options.settings,
-            os.environ,
-            services.measured(self._options.senders, self._options.standby),
-        )
+        kafka.stopping = redis.stopping = self._stopping
+        measured = services.measured(self._options.senders, self._options.standby)
+        self._metrics = metrics_addresses(self._options.settings, os.environ, measured)
         settings = settings_of(self._options, kafka.connection, redis.connection, own, directories)
         senders = further_senders(self._options, settings)
         make = partial(self._service, logs=logs, application=application, scratch=scratch)
@@ -360,6 +361,7 @@ class Suite:
                     name: ServiceRecord(
                         pid=server.process.pid,
                         started_s=server.process.started_s,
+                        start_mark=server.process.start_mark,
                         log=server.command.log,
                         restarts=len(self._deaths_s.get(name, [])),
                         fault=self._fault_of(name, server.process),
