@@ -24,7 +24,8 @@ from bettong_node_tuner.settings import TunerSettings
 
 CHARTS = Path(__file__).parent.parent / "deploy" / "helm"
 KINDS: tuple[type[ServiceSettings], ...] = (*map(settings_class, SERVICES.values()), ConsoleSettings)
-# What the chart decides: addresses and folders of its own objects, and what differs from pod to pod.
+# What the chart decides: addresses and folders of its own objects, what differs from pod to pod, and what is for one
+# machine alone (`reload`, with which the driver of a cluster does not start).
 DECIDED = {
     "application",
     "checkpoint",
@@ -56,6 +57,7 @@ DECIDED = {
     "redis_ca",
     "redis_password_file",
     "redis_user",
+    "reload",
     "sender_listen",
     "sender_topics",
     "spark_master",

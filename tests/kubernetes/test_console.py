@@ -187,6 +187,20 @@ def test_where_changes_are_allowed_it_knows_its_release_and_its_sender(
     ]
 
 
+def test_what_it_may_is_not_given_to_the_account_of_all_pods_of_the_namespace(chart: Chart) -> None:
+    nobodys = {"serviceAccount": {"create": False}}
+    with pytest.raises(CallError, match=r"serviceAccount: console\.allowChanges would let every pod"):
+        chart.render(merged(MATRIX["secrets-burstable"], nobodys))
+    with pytest.raises(CallError, match=r"give serviceAccount\.name of an account of this release alone"):
+        chart.render(
+            merged(MATRIX["secrets-burstable"], {"serviceAccount": {"name": "default", "create": False}})
+        )
+    given = merged(MATRIX["secrets-burstable"], {"serviceAccount": {"create": False, "name": "given"}})
+    assert chart.render(given).of("RoleBinding")[CONSOLE]["subjects"][0]["name"] == "given"
+    # Without changes no Role is bound to it.
+    assert chart.render(merged(MATRIX["least-burstable"], ON, nobodys)).of("RoleBinding") == {}
+
+
 def test_without_changes_it_may_nothing_and_without_tokens_they_are_refused(
     chart: Chart, alone: Rendered
 ) -> None:

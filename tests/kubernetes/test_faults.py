@@ -17,6 +17,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"worker": {"replicas": "three"}}, "at '/worker/replicas': got string, want"),
     ({"settings": {"partitons": 3}}, "at '/settings': additional properties 'partitons' not allowed"),
     ({"settings": {"partitions": 5000}}, "at '/settings/partitions': maximum: got 5,000, want 4,096"),
+    ({"settings": {"reload": "/srv/code"}}, "at '/settings': additional properties 'reload' not allowed"),
     ({"settings": {"kafka": "elsewhere:1"}}, "at '/settings': additional properties 'kafka' not allowed"),
     ({"settings": {"gap_alarm_s": "banana"}}, "at '/settings/gap_alarm_s': got string, want number"),
     ({"settings": {"gap_alarm_s": 0.5}}, "at '/settings/gap_alarm_s': minimum: got 0.5, want 1"),

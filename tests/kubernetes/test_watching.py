@@ -125,14 +125,23 @@ def test_cert_manager_makes_one_certificate_for_all_names_of_the_services(chart:
         "trial-bettong-sender",
         f"trial-bettong-receiver-headless.{NAMESPACE}.svc",
         "feed.example",
+        "localhost",  # for commands in a pod of the sender or receiver
     } <= set(spec["dnsNames"])
     services = {each["metadata"]["name"] for each in rendered.of("Service").values()}
-    assert {name.partition(".")[0] for name in spec["dnsNames"]} - {"feed"} <= services
+    assert {name.partition(".")[0] for name in spec["dnsNames"]} - {"feed", "localhost"} <= services
     for name in ("sender", "receiver"):
         variables = env(rendered.pods, owner_of(name))
         assert variables["BETTONG_TLS_CERTIFICATE"] == "/etc/bettong/tls/tls.crt"
         volumes = {each["name"]: each for each in rendered.pods[owner_of(name)].spec["volumes"]}
         assert volumes["tls"]["secret"]["secretName"] == spec["secretName"] == "trial-bettong-tls"
+
+
+def test_a_name_that_the_chart_gives_a_certificate_is_not_given_twice(chart: Chart) -> None:
+    values = merged(
+        MATRIX["many-burstable"], {"tls": {"certManager": {"dnsNames": ["localhost", "feed.example"]}}}
+    )
+    (certificate,) = chart.render(values).of("Certificate").values()
+    assert certificate["spec"]["dnsNames"].count("localhost") == 1
 
 
 def test_a_secret_that_is_named_is_the_one_that_cert_manager_fills(chart: Chart) -> None:

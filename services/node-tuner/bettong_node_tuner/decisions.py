@@ -4,14 +4,23 @@ A value that is neither the old one nor ours was set by somebody else since: it 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bettong_node_tuner.formats import Form, canonical
 from bettong_node_tuner.journal import Entry, Journal
 from bettong_node_tuner.processors import targets
 from bettong_node_tuner.settings import Mode, TunerSettings
-from bettong_node_tuner.snapshot import LATENCY, OFF, Key, Snapshot, is_swap
+from bettong_node_tuner.snapshot import (
+    LATENCY,
+    OFF,
+    Key,
+    Namespace,
+    Snapshot,
+    is_network,
+    is_swap,
+    is_thread,
+)
 from bettong_node_tuner.targets import Obstacle, Setting, Target
 
 
@@ -75,7 +84,8 @@ def decide(
     if snapshot.held_us is not None and LATENCY not in aims:
         held = str(snapshot.held_us)
         found.append(Decision(Setting.LATENCY, LATENCY, Form.WORDS, held, "", Action.HOLD, State.PENDING))
-    return found + [_forth(each, journal.entries.get(key), refusals.get(key)) for key, each in aims.items()]
+    found += [_forth(each, journal.entries.get(key), refusals.get(key)) for key, each in aims.items()]
+    return [_within_reach(each, snapshot.outside) for each in found]
 
 
 def is_done(decisions: list[Decision], mode: Mode) -> bool:
@@ -135,6 +145,21 @@ def _back(key: Key, entry: Entry, snapshot: Snapshot) -> Decision:
     if entry.is_ours(now):
         return of(Action.RESTORE, State.PENDING)
     return of(Action.NONE, State.EXTERNAL, _external(entry))
+
+
+def _within_reach(each: Decision, outside: frozenset[Namespace]) -> Decision:
+    """The decision, refused where the tuner is outside of the node's namespace that the key belongs to.
+
+    What it sees of a sysctl of net is then another one's value, on which nothing can be decided. Threads it sees as
+    they are, for /proc is the node's; but the id by which it would schedule one is another thread's, or nobody's.
+    """
+    if is_network(each.key) and Namespace.NET in outside:
+        why = "the tuner is not in the node's network, which has this: give its pod hostNetwork (mode revert has it)"
+        return replace(each, now=None, action=Action.NONE, state=State.REFUSED, why=why)
+    if is_thread(each.key) and Namespace.PID in outside and each.action in {Action.WRITE, Action.RESTORE}:
+        why = "the tuner is not among the node's processes: give its pod hostPID (mode revert has it)"
+        return replace(each, action=Action.NONE, state=State.REFUSED, why=why)
+    return each
 
 
 def _external(entry: Entry) -> str:

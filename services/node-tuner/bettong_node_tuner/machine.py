@@ -2,7 +2,7 @@
 
 All paths are below a root, so that a container sees the node's /sys, /proc and /dev where they are mounted. Threads and
 swap areas are accessed by system calls, which know no root: threads need the node's PID namespace, swap areas are
-opened through the node's first process.
+opened through the node's first process. /proc/sys/net knows none either: it shows the reader's network namespace.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from bettong_node_tuner.snapshot import (
     LATENCY,
     OFF,
     Key,
+    Namespace,
     Snapshot,
     Swap,
     Thread,
@@ -72,6 +73,7 @@ class Machine:
             tuple(self._threads()) if threads else (),
             frozenset(self._processes()),
             self._held_us,
+            frozenset(self._outside()),
         )
 
     def boot(self) -> str:
@@ -145,6 +147,12 @@ class Machine:
 
     def _is_hardware(self, queue: str) -> bool:
         return (self._root / queue).parents[2].joinpath("device").exists()
+
+    def _outside(self) -> Iterator[Namespace]:
+        for each in Namespace:
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/self/ns/{each}").readlink() != (self._root / f"proc/1/ns/{each}").readlink():
+                    yield each
 
     def _swaps(self) -> Iterator[Swap]:
         for line in (self._text("proc/swaps") or "").splitlines()[1:]:

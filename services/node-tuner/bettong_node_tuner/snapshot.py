@@ -3,6 +3,7 @@
 import fnmatch
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NewType
 
 # A file's path without the leading slash; or `swap:/dev/sda2`, or `thread:PID:TID:START`.
@@ -12,6 +13,14 @@ LATENCY = Key("dev/cpu_dma_latency")
 OFF = "off"
 _SWAP = "swap:"
 _THREAD = "thread:"
+_NETWORK = "proc/sys/net/"
+
+
+class Namespace(StrEnum):
+    """A namespace on which the meaning of some keys depends, by its name in /proc/PID/ns (namespaces(7))."""
+
+    NET = "net"
+    PID = "pid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,8 @@ class Snapshot:
     """Facts of one time. `files`: the text of each existing file, by its path without the leading slash.
 
     `processes`: names of running other tuners. `held_us`: the latency bound that this process holds, in microseconds.
+    `outside`: namespaces of the node's first process that this process is not in. Where that cannot be read (without
+    privileges, which a write needs too), none.
     """
 
     boot: str
@@ -67,6 +78,7 @@ class Snapshot:
     threads: tuple[Thread, ...] = ()
     processes: frozenset[str] = frozenset()
     held_us: int | None = None
+    outside: frozenset[Namespace] = frozenset()
     _values: Mapping[Key, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +109,11 @@ def is_thread(key: Key) -> bool:
 def is_file(key: Key) -> bool:
     """Whether it names a file."""
     return not (is_swap(key) or is_thread(key))
+
+
+def is_network(key: Key) -> bool:
+    """Whether it names a file that shows the network namespace of the process that opens it, whatever the mount."""
+    return key.startswith(_NETWORK)
 
 
 def swap_path(key: Key) -> str:

@@ -35,7 +35,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if has .Values.mode (list "apply" "revert") }}yes{{ end -}}
 {{- end -}}
 
-{{/* Not empty when sysctls of net are among the wanted: they belong to a network namespace. */}}
+{{/* Not empty when sysctls of net are among the wanted, or may be in the journal that a revert restores from: they belong to a
+network namespace, and /host/proc/sys/net is that of the pod. */}}
 {{- define "tuning.hostNetwork" -}}
+{{- if eq .Values.mode "revert" }}yes{{ end -}}
 {{- range $name, $value := .Values.settings.sysctls }}{{ if hasPrefix "net." $name }}yes{{ end }}{{ end -}}
+{{- end -}}
+
+{{/* The same of threads and the PID namespace, by whose numbers they are scheduled. */}}
+{{- define "tuning.hostPID" -}}
+{{- if or (eq .Values.mode "revert") .Values.settings.fifo_threads }}yes{{ end -}}
 {{- end -}}

@@ -46,6 +46,9 @@
 {{- if and $v.console.allowChanges (not (include "bettong.consoleIsOpen" .)) -}}
 {{- fail "console.allowChanges: only people with a token may change something; give console.enabled, tls.secretName and tokens.secretName" -}}
 {{- end -}}
+{{- if and $v.console.allowChanges (eq (include "bettong.serviceAccount" .) "default") -}}
+{{- fail "serviceAccount: console.allowChanges would let every pod of the namespace scale workers that has the account \"default\"; give serviceAccount.name of an account of this release alone, or serviceAccount.create" -}}
+{{- end -}}
 {{- if and $v.tls.clients (not $tls) -}}
 {{- fail "tls.clients: clients show certificates by TLS alone; give tls.secretName" -}}
 {{- end -}}
