@@ -62,3 +62,8 @@ def call_helm(words: Sequence[str], *, context: str | None, given: str = "") -> 
         raise ClusterError(f"helm {words[0]} did not end within {_CALL_S_MAX:g} s") from None
     if done.returncode:
         raise ClusterError(f"helm {words[0]}: {done.stderr.strip()}")
+
+
+def uninstall(release: str, namespace: str, *, context: str | None) -> None:
+    """Removes a release, if it is there. Raises ClusterError with helm's error output."""
+    call_helm(["uninstall", release, "--namespace", namespace, "--ignore-not-found"], context=context)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bettong.cluster.api import Cluster
-from bettong.cluster.helm import call_helm, image_values, small_values
+from bettong.cluster.helm import call_helm, image_values, small_values, uninstall
 from bettong.cluster.objects import Object
+from bettong.cluster.own_release import remove_with_namespace
 
 RELEASE = "trial"
 LABEL = "bettong/trial"  # marks a namespace that a trial created, and will remove
@@ -61,12 +62,14 @@ def install(trial: ClusterTrial) -> None:
 
 
 def remove(trial: ClusterTrial, cluster: Cluster, *, own: bool) -> None:
-    """Removes the release, and the namespace if it belongs to trials."""
-    call_helm(
-        ["uninstall", RELEASE, "--namespace", trial.namespace, "--ignore-not-found"], context=trial.context
-    )
+    """Removes the release, and the namespace if it belongs to trials, without waiting until its pods have ended.
+
+    Raises ClusterError, which names the namespace if it may remain.
+    """
     if own:
-        cluster.drop_namespace()
+        remove_with_namespace(cluster, RELEASE, gone_s_max=0)
+    else:
+        uninstall(RELEASE, trial.namespace, context=trial.context)
 
 
 def _is_own(namespace: Object) -> bool:
