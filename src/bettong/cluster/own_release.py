@@ -12,7 +12,15 @@ from pathlib import Path
 
 from bettong.cluster import acting
 from bettong.cluster.api import Cluster
-from bettong.cluster.helm import call_helm, helm_program, small_values, uninstall
+from bettong.cluster.helm import (
+    STDIN,
+    call_helm,
+    file_words,
+    helm_program,
+    small_values,
+    uninstall,
+    values_words,
+)
 from bettong.cluster.objects import COMPONENT, name_of, releases
 from bettong.cluster.pods import PodRow, rows
 from bettong.errors import BettongError, ClusterError
@@ -139,8 +147,8 @@ def _make_namespace(cluster: Cluster) -> None:
 
 def _install(cluster: Cluster, wanted: OwnRelease) -> None:
     words = ["install", wanted.name, str(wanted.chart), "--namespace", cluster.namespace]
-    for file in (small_values(wanted.chart), wanted.values, "-"):
-        words += ["--values", str(file)] if file is not None else []
+    for file in (small_values(wanted.chart), wanted.values, STDIN):
+        words += values_words(file) if file is not None else []
     if wanted.source is not None:
-        words += ["--set-file", f"application.source={wanted.source}"]
+        words += file_words("application.source", wanted.source)
     call_helm(words, context=cluster.context, given=json.dumps(wanted.over))

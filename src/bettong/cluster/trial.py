@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bettong.cluster.api import Cluster
-from bettong.cluster.helm import call_helm, image_values, small_values, uninstall
+from bettong.cluster.helm import (
+    STDIN,
+    call_helm,
+    file_words,
+    image_values,
+    small_values,
+    uninstall,
+    values_words,
+)
 from bettong.cluster.objects import Object
 from bettong.cluster.own_release import remove_with_namespace
 
@@ -53,11 +61,12 @@ def install(trial: ClusterTrial) -> None:
     """Installs or upgrades the release. Does not wait for its pods."""
     words = [
         *("upgrade", "--install", RELEASE, str(trial.chart), "--namespace", trial.namespace),
-        *("--values", str(small_values(trial.chart)), "--values", "-"),
-        *("--set-file", f"application.source={trial.application}"),
+        *values_words(small_values(trial.chart)),
+        *values_words(STDIN),
+        *file_words("application.source", trial.application),
     ]
     for file in trial.values:
-        words += ["--values", str(file)]
+        words += values_words(file)
     call_helm(words, context=trial.context, given=trial.values_json())
 
 
