@@ -254,8 +254,9 @@ DROPPED_SPANS = Metric(
 # Of these `bettong.latency` knows the text.
 HISTOGRAMS = (LATENCY, LATENCY_PART)
 
-# Beside the metrics of a live record: after how many seconds it goes unless it is written again; and, of one that was
-# read, how many seconds old it is, by Redis' own clock.
+# Beside the metrics of a live record: the id of the process that wrote it, on its machine; after how many seconds it
+# goes unless it is written again; and, of one that was read, how many seconds old it is, by Redis' own clock.
+PID = "pid"
 TTL_S = "ttl_s"
 AGE_S = "age_s"
 

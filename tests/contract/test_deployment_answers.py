@@ -22,7 +22,8 @@ from bettong.topics import stage_topic
 from tests.console.recordings import recorded
 from tests.waiting import eventually
 
-KNOWN = {metric.name for metric in metrics.ALL} | {metrics.AGE_S, metrics.TTL_S, "run", metrics.GAP_OFFSET}
+BESIDE = {metrics.PID, metrics.AGE_S, metrics.TTL_S, "run", metrics.GAP_OFFSET}
+KNOWN = {metric.name for metric in metrics.ALL} | BESIDE
 
 
 def keeps_the_rules(answers: DeploymentAnswers) -> None:

@@ -1,5 +1,6 @@
 """The adapter to Redis with a real server: metrics, results, positions, and a server that fails or refuses."""
 
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from bettong.edges.redis_store.connection import Client
 from bettong.errors import StoreError
 from bettong.identifiers import PartitionId
 from bettong.local.redis_server import RedisServer
-from bettong.metrics import AGE_S, LAG, MESSAGES, STATE, TTL_S
+from bettong.metrics import AGE_S, LAG, MESSAGES, PID, STATE, TTL_S
 from tests.samples.snapshots import whole
 from tests.waiting import eventually
 
@@ -69,6 +70,7 @@ def test_metrics_are_read_back_as_text_and_replace_those_before(store: RedisStor
     assert found["sender-2"][STATE.name] == "waiting"
     for record in found.values():
         assert (record[TTL_S], 0 <= float(record[AGE_S]) < 10) == ("60", True)
+        assert record[PID] == str(os.getpid())
 
 
 def test_metrics_of_an_instance_that_does_not_write_go_by_themselves(store: RedisStore) -> None:

@@ -232,11 +232,13 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
             p: RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS)
         } == offsets
 
+        LiveMetrics(store).write_partition(PartitionId("payments", 0), {"offset": 2, "due": ""})
         code, text = world.run("reset", "--yes")
         assert (code, text) == (
             0,
             f"snapshots of {world.name} deleted; the next start folds 4 records again\n",
         )
+        assert LiveMetrics(store).partitions() == {}, "status counts all records as waiting"
         assert all(
             RedisSnapshots(store).increments(PartitionId("payments", p)) == [] for p in range(PARTITIONS)
         )

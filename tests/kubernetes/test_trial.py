@@ -34,7 +34,8 @@ app.source("words", schema=Word, key="text").sink("same")
 
 def try_out(cluster: ControlPlane, folder: Path, *words: str) -> Process:
     """The command, as a process that a Ctrl-C reaches."""
-    application = folder / "app.py"
+    application = folder / "mine, too" / "app.py"
+    application.parent.mkdir(exist_ok=True)
     application.write_text(APPLICATION)
     environment = {
         "KUBECONFIG": str(cluster.config_of("admin")),

@@ -271,13 +271,18 @@ def test_an_instance_says_which_service_it_is_whatever_its_name() -> None:
 
 
 def test_what_a_process_says_counts_only_while_it_runs() -> None:
+    live = {
+        **LIVE,
+        "processor": {**LIVE["processor"], "pid": "42"},
+        "receiver": {**LIVE["receiver"], "pid": "41"},  # of the process before
+    }
     rows = local_rows(
-        LIVE,
+        live,
         {
             "kafka": facts(),
             "sender": facts(runs=False),
-            "processor": facts(restarts=2),
-            "receiver": facts(started_s=120.0),  # its metrics are of the process before
+            "processor": facts(restarts=2, started_s=290.0),  # then the machine's clock was set back
+            "receiver": facts(),
         },
     )
     assert [(row.name, row.state, row.detail) for row in rows] == [

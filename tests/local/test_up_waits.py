@@ -36,13 +36,41 @@ def test_up_succeeds_only_when_all_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    record = SuiteRecord(
+    monkeypatch.setattr(background, "up", lambda *_: record_in(tmp_path))
+    monkeypatch.setattr(readiness, "await_running", lambda _: rows)
+    arguments = ["up", str(APPLICATION), "--dir", str(tmp_path)]
+    assert end_well(command_line, arguments, name="bettong") == code
+    reported = capsys.readouterr().err
+    assert words in reported
+    assert ("resumes once the cause is fixed" in reported) == bool(rows)
+
+
+def test_up_fails_with_the_last_line_of_a_suite_that_has_ended_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "logs" / "suite.log"
+
+    def up(*_: object) -> SuiteRecord:
+        log.parent.mkdir()
+        log.write_text("word-count runs\nkafka cannot be started again\n")
+        return record_in(tmp_path)
+
+    monkeypatch.setattr(background, "up", up)
+    assert end_well(command_line, ["up", str(APPLICATION), "--dir", str(tmp_path)], name="bettong") == 6
+    reported = capsys.readouterr().err
+    assert "the suite has ended" in reported
+    assert f"kafka cannot be started again (its log: {log})" in reported
+
+
+def record_in(folder: Path) -> SuiteRecord:
+    """As `background.up` returns it; no suite runs."""
+    return SuiteRecord(
         application=str(APPLICATION),
         name="word-count",
         schedule="resident",
         partitions=1,
         compiled=False,
-        directory=tmp_path,
+        directory=folder,
         results=None,
         kafka="127.0.0.1:1",
         redis="redis://127.0.0.1:1/0",
@@ -52,10 +80,3 @@ def test_up_succeeds_only_when_all_goes_on(
         owner=ProcessRecord.own(),
         services={},
     )
-    monkeypatch.setattr(background, "up", lambda *_: record)
-    monkeypatch.setattr(readiness, "await_running", lambda _: rows)
-    arguments = ["up", str(APPLICATION), "--dir", str(tmp_path)]
-    assert end_well(command_line, arguments, name="bettong") == code
-    reported = capsys.readouterr().err
-    assert words in reported
-    assert ("resumes once the cause is fixed" in reported) == bool(rows)

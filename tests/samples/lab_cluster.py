@@ -49,10 +49,14 @@ class PlayedHelm:
 
 @dataclass
 class LabCluster:
-    """A worker's StatefulSet, `ready` or not, with one pod. `usage`: of its container; None: no metrics server."""
+    """A worker's StatefulSet, `ready` or not, with one pod, or `uninstalled`.
+
+    `usage`: of its container; None: no metrics server.
+    """
 
     namespaces: dict[str, dict[str, Any]] = field(default_factory=dict)
     ready: bool = True
+    uninstalled: bool = False
     restarts: int = 0
     state: dict[str, Any] = field(default_factory=lambda: {"running": {}})
     usage: dict[str, str] | None = None
@@ -76,7 +80,9 @@ class LabCluster:
                     "nodeInfo": {"kubeletVersion": "v1.36.0"},
                 }
             },
-            "statefulsets": [self._workload({**labels, "helm.sh/chart": "bettong-0.1.0"})],
+            "statefulsets": []
+            if self.uninstalled
+            else [self._workload({**labels, "helm.sh/chart": "bettong-0.1.0"})],
             "deployments": [],
             "events": [],
             "pods": [self._pod(labels)],

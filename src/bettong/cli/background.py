@@ -50,8 +50,7 @@ def up(
 
     from bettong.inspection.live.application import loaded_plan
     from bettong.local.background import up as start
-    from bettong.local.readiness import await_running, exit_code, lines
-    from bettong.local.record import find
+    from bettong.local.readiness import await_running, exit_code, lines, started_record
 
     options = suite_options(
         application,
@@ -73,7 +72,7 @@ def up(
         record = start(options, directory)
     describe(record, console, directory)
     with console.status("waiting until all services work ..."):
-        waiting = await_running(lambda: find(directory))
+        waiting = await_running(lambda: started_record(directory))
     if waiting:
         for text in lines(waiting):
             complain(text)

@@ -12,6 +12,7 @@ from bettong.cluster.api import Cluster
 from bettong.cluster.log_lines import Line, lines_of, merged
 from bettong.cluster.objects import COMPONENT, RELEASE, Object, chosen, component_of, name_of, of_release
 from bettong.cluster.pods import warnings
+from bettong.errors import ClusterError
 
 POLL_S = 0.5  # between two polls of a cluster's state
 _LAG_S_MAX = 60.0  # the first time, the command in the driver's pod has to load the application
@@ -56,8 +57,10 @@ def deployed(cluster: Cluster, release: str | None, *, deployments: bool = True)
 
 
 def workers_of(cluster: Cluster, sets: list[Object]) -> tuple[Object, counts.Workers]:
-    """The StatefulSet of the workers, and their counts."""
-    (each,) = (one for one in sets if component_of(one) == "worker")
+    """The StatefulSet of the workers, and their counts. Raises ClusterError when it is gone."""
+    each = next((one for one in sets if component_of(one) == "worker"), None)
+    if each is None:
+        raise ClusterError("its StatefulSet of workers is gone: was the release uninstalled?")
     settings = cluster.get("configmaps", counts.settings_map(each)).get("data") or {}
     return each, counts.workers(each, settings)
 
@@ -97,12 +100,17 @@ def awaited(
     on_progress: Callable[[rolling.RolloutProgress], None],
     deployments: bool = True,
 ) -> bool:
-    """Waits until all pods of a workload are updated and ready; False after `seconds_max`. Calls `on_progress`."""
+    """Waits until all pods of a workload are updated and ready; False after `seconds_max`. Calls `on_progress`.
+
+    Raises ClusterError when the workload is gone.
+    """
     deadline = time.monotonic() + seconds_max
     while True:
         sets = cluster.list("statefulsets", labels=f"{RELEASE}={release}")
         others = cluster.list("deployments", labels=f"{RELEASE}={release}") if deployments else []
-        (each,) = (one for one in [*sets, *others] if name_of(one) == name)
+        each = next((one for one in [*sets, *others] if name_of(one) == name), None)
+        if each is None:
+            raise ClusterError(f"{name} is gone: was release {release} uninstalled?")
         how = rolling.progress(each)
         on_progress(how)
         if how.done or time.monotonic() > deadline:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from bettong.errors import ClusterError
+
+STDIN = Path("-")  # as a file of values: what `call_helm` is given
 
 _CALL_S_MAX = 300.0
 _SMALL = "values-dev.yaml"
@@ -34,6 +37,21 @@ def image_values(images: str) -> dict[str, str]:
     if not folder or "/" in tag:  # no colon, or the last one precedes a port
         folder, tag = images, ""
     return {"repository": folder, "tag": tag}
+
+
+def values_words(file: Path) -> list[str]:
+    """The words that give helm a file of values. It reads the path as a line of CSV, which may name several files."""
+    path = str(file).replace('"', '""')
+    return ["--values", f'"{path}"' if {",", '"'} & {*path} else path]
+
+
+def file_words(key: str, file: Path) -> list[str]:
+    """The words that set a value to a file's text.
+
+    In the path a comma begins another value, a leading brace a list, and a backslash escapes, as in `helm --set`.
+    """
+    path = re.sub(r"[\\,{]", r"\\\g<0>", str(file))
+    return ["--set-file", f"{key}={path}"]
 
 
 def helm_program() -> str:
@@ -62,3 +80,8 @@ def call_helm(words: Sequence[str], *, context: str | None, given: str = "") -> 
         raise ClusterError(f"helm {words[0]} did not end within {_CALL_S_MAX:g} s") from None
     if done.returncode:
         raise ClusterError(f"helm {words[0]}: {done.stderr.strip()}")
+
+
+def uninstall(release: str, namespace: str, *, context: str | None) -> None:
+    """Removes a release, if it is there. Raises ClusterError with helm's error output."""
+    call_helm(["uninstall", release, "--namespace", namespace, "--ignore-not-found"], context=context)

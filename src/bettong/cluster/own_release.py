@@ -12,7 +12,15 @@ from pathlib import Path
 
 from bettong.cluster import acting
 from bettong.cluster.api import Cluster
-from bettong.cluster.helm import call_helm, helm_program, small_values
+from bettong.cluster.helm import (
+    STDIN,
+    call_helm,
+    file_words,
+    helm_program,
+    small_values,
+    uninstall,
+    values_words,
+)
 from bettong.cluster.objects import COMPONENT, name_of, releases
 from bettong.cluster.pods import PodRow, rows
 from bettong.errors import BettongError, ClusterError
@@ -53,11 +61,35 @@ def installed(cluster: Cluster, wanted: OwnRelease) -> Iterator[None]:
             raise type(error)("; ".join([str(error), *_last_words(cluster, wanted.name)])) from error
     except BaseException as error:
         try:
-            _remove(cluster, wanted.name)
+            remove_with_namespace(cluster, wanted.name)
         except ClusterError as left:
             raise ClusterError(f"{str(error) or 'interrupted'}; and {left}") from error
         raise
-    _remove(cluster, wanted.name)
+    remove_with_namespace(cluster, wanted.name)
+
+
+def remove_with_namespace(cluster: Cluster, release: str, *, gone_s_max: float = _GONE_S_MAX) -> None:
+    """Removes release and namespace, the latter also when helm fails, and waits until both are gone.
+
+    `gone_s_max`: for how long; 0: not at all. Raises ClusterError if the namespace may remain.
+    """
+    name = cluster.namespace
+    try:
+        try:
+            uninstall(release, name, context=cluster.context)
+        finally:
+            if cluster.has_namespace():
+                cluster.drop_namespace()
+        deadline = time.monotonic() + gone_s_max
+        while gone_s_max and cluster.has_namespace():
+            if time.monotonic() > deadline:
+                raise ClusterError(f"it is not gone after {gone_s_max:g} s")
+            time.sleep(acting.POLL_S)
+    except (ClusterError, KeyboardInterrupt) as error:
+        why = str(error) or "interrupted"
+        raise ClusterError(
+            f"namespace {name} may still be there ({why}): kubectl delete namespace {name}"
+        ) from error
 
 
 def await_ready(
@@ -115,31 +147,8 @@ def _make_namespace(cluster: Cluster) -> None:
 
 def _install(cluster: Cluster, wanted: OwnRelease) -> None:
     words = ["install", wanted.name, str(wanted.chart), "--namespace", cluster.namespace]
-    for file in (small_values(wanted.chart), wanted.values, "-"):
-        words += ["--values", str(file)] if file is not None else []
+    for file in (small_values(wanted.chart), wanted.values, STDIN):
+        words += values_words(file) if file is not None else []
     if wanted.source is not None:
-        words += ["--set-file", f"application.source={wanted.source}"]
+        words += file_words("application.source", wanted.source)
     call_helm(words, context=cluster.context, given=json.dumps(wanted.over))
-
-
-def _remove(cluster: Cluster, release: str) -> None:
-    """Removes release and namespace, and waits until both are gone. Raises ClusterError if the namespace may remain."""
-    name = cluster.namespace
-    try:
-        try:
-            call_helm(
-                ["uninstall", release, "--namespace", name, "--ignore-not-found"], context=cluster.context
-            )
-        finally:
-            if cluster.has_namespace():
-                cluster.drop_namespace()
-        deadline = time.monotonic() + _GONE_S_MAX
-        while cluster.has_namespace():
-            if time.monotonic() > deadline:
-                raise ClusterError(f"it is not gone after {_GONE_S_MAX:g} s")
-            time.sleep(acting.POLL_S)
-    except (ClusterError, KeyboardInterrupt) as error:
-        why = str(error) or "interrupted"
-        raise ClusterError(
-            f"namespace {name} may still be there ({why}): kubectl delete namespace {name}"
-        ) from error

@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bettong.cluster.api import Cluster
-from bettong.cluster.helm import call_helm, image_values, small_values
+from bettong.cluster.helm import (
+    STDIN,
+    call_helm,
+    file_words,
+    image_values,
+    small_values,
+    uninstall,
+    values_words,
+)
 from bettong.cluster.objects import Object
+from bettong.cluster.own_release import remove_with_namespace
 
 RELEASE = "trial"
 LABEL = "bettong/trial"  # marks a namespace that a trial created, and will remove
@@ -52,21 +61,24 @@ def install(trial: ClusterTrial) -> None:
     """Installs or upgrades the release. Does not wait for its pods."""
     words = [
         *("upgrade", "--install", RELEASE, str(trial.chart), "--namespace", trial.namespace),
-        *("--values", str(small_values(trial.chart)), "--values", "-"),
-        *("--set-file", f"application.source={trial.application}"),
+        *values_words(small_values(trial.chart)),
+        *values_words(STDIN),
+        *file_words("application.source", trial.application),
     ]
     for file in trial.values:
-        words += ["--values", str(file)]
+        words += values_words(file)
     call_helm(words, context=trial.context, given=trial.values_json())
 
 
 def remove(trial: ClusterTrial, cluster: Cluster, *, own: bool) -> None:
-    """Removes the release, and the namespace if it belongs to trials."""
-    call_helm(
-        ["uninstall", RELEASE, "--namespace", trial.namespace, "--ignore-not-found"], context=trial.context
-    )
+    """Removes the release, and the namespace if it belongs to trials, without waiting until its pods have ended.
+
+    Raises ClusterError, which names the namespace if it may remain.
+    """
     if own:
-        cluster.drop_namespace()
+        remove_with_namespace(cluster, RELEASE, gone_s_max=0)
+    else:
+        uninstall(RELEASE, trial.namespace, context=trial.context)
 
 
 def _is_own(namespace: Object) -> bool:

@@ -228,8 +228,15 @@ def _summary(name: str, rows: list[PartitionRow]) -> StageSummary:
 
 def is_folded(live: Mapping[str, Record]) -> bool:
     """Whether a processor folds: it leads and is not silent."""
-    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
-    return any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
+    leader = _leader(live)
+    return bool(leader) and not is_silent(leader)
+
+
+def _leader(live: Mapping[str, Record]) -> Record:
+    """The record of the processor that leads, empty without one. That of a dead one outlives a takeover by seconds."""
+    drivers = (each for each in live.values() if service_of(each) == PROCESSOR.name)
+    leaders = (each for each in drivers if metrics.LAG.name in each)
+    return min(leaders, key=lambda each: (is_silent(each), number_of(each, metrics.AGE_S) or 0.0), default={})
 
 
 def partition_rows(
@@ -250,9 +257,7 @@ def partition_rows(
     reports were due: else what came since would count, which is folded already where a worker keeps up. Rates and
     latencies are None where no worker folds: the last ones are out of date.
     """
-    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
-    reported = {name: value for record in drivers for name, value in record.items()}
-    folds = is_folded(live)
+    reported, folds = _leader(live), is_folded(live)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
         key = PartitionId(stage, partition)
@@ -374,10 +379,8 @@ def _lag(
     live: Mapping[str, Record], receivers: list[Record], rows: Sequence[PartitionRow] | None
 ) -> int | None:
     """Records not yet folded and not yet delivered; None while a part of it is unknown."""
-    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     if not rows:  # no partition is known: then a sum would be a wrong 0
-        folds = [lag for record in drivers if (lag := _number(record, metrics.LAG)) is not None]
-        to_fold: float | None = sum(folds) if folds else None
+        to_fold = _number(_leader(live), metrics.LAG)
     else:
         known = [row.lag for row in rows if row.lag is not None]
         to_fold = sum(known) if len(known) == len(rows) else None

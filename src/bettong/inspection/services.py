@@ -93,13 +93,11 @@ def _local_row(
         return ServiceRow(name, RUNNING, facts.started_s, process=facts)
     if record is None and "redis" in silent:
         return ServiceRow(name, UNKNOWN, detail=f"it runs; {_REDIS_AWAY}", process=facts)
-    reported = _reported_row(name, record) if record is not None else None
-    if (
-        reported is None or (reported.since_s or 0.0) < facts.started_s - 1.0
-    ):  # of the process before this one
+    own_id = str(facts.pid)
+    if record is None or record.get(metrics.PID, own_id) != own_id:  # of the process before this one
         again = f"again, after it {_ending(facts)}" if facts.fault else ""
         return ServiceRow(name, _STARTING, facts.started_s, again, facts)
-    return replace(reported, process=facts)
+    return replace(_reported_row(name, record), process=facts)
 
 
 def _ending(facts: ProcessFacts) -> str:

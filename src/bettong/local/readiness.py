@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from bettong.errors import LocalError
 from bettong.inspection.services import RUNNING, ServiceRow
-from bettong.local.record import SuiteRecord
+from bettong.local.record import SuiteRecord, find
 from bettong.local.services import LATER
 from bettong.metrics import STANDBY
 
@@ -16,7 +18,7 @@ _WAIT_S_MAX = 10.0
 _POLL_S = 0.2
 
 
-def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
+def await_running(read_record: Callable[[], SuiteRecord]) -> list[ServiceRow]:
     """The services that do not run, each with its reason, after at most 10 s; empty as soon as all run.
 
     `read_record` reads the suite's current record. The second processor and the console are not awaited: they start
@@ -26,13 +28,26 @@ def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[Service
 
     deadline_s = time.monotonic() + _WAIT_S_MAX
     while True:
-        record = read_record()
-        rows = inspect_suite(record).services if record is not None else []
+        rows = inspect_suite(read_record()).services
         waiting = [row for row in rows if row.state not in {RUNNING, STANDBY} and row.name not in LATER]
         ended = any(row.process is not None and row.process.final_status is not None for row in waiting)
         if not waiting or ended or time.monotonic() > deadline_s:
             return waiting
         time.sleep(_POLL_S)
+
+
+def started_record(directory: Path) -> SuiteRecord:
+    """The current record of the suite that `bettong up` has started in a folder.
+
+    Raises LocalError, with the last line of its log, when it has ended.
+    """
+    record = find(directory)
+    if record is None:
+        log = directory / "logs" / "suite.log"
+        printed = log.read_text(errors="replace").strip() if log.is_file() else ""
+        last = (printed.splitlines() or ["it printed nothing"])[-1]
+        raise LocalError(f"the suite has ended: {last} (its log: {log})")
+    return record
 
 
 def lines(rows: list[ServiceRow]) -> list[str]:

@@ -1,5 +1,6 @@
 """Live metrics: the state that services report, for people and Prometheus."""
 
+import os
 import time
 from collections.abc import Mapping
 
@@ -16,6 +17,7 @@ from bettong.metrics import (
     LEFT_OUT_S_MAX,
     LEFT_OUT_SINCE_S,
     OFFSET,
+    PID,
     TTL_S,
 )
 
@@ -83,10 +85,14 @@ class LiveMetrics:
         self._partitions = store.key("partitions")
 
     def write_live(self, instance: str, metrics: MetricValues, ttl_s: float) -> None:
-        """Replaces the record of an instance. It expires after `ttl_s` (see `ttl_of`) unless it is written again."""
+        """Replaces the record of an instance. It expires after `ttl_s` (see `ttl_of`) unless it is written again.
+
+        It also gets the id of this process.
+        """
         self.latest = metrics
         key = self._store.key("live", instance)
-        pairs = {metric: str(value) for metric, value in metrics.items()} | {TTL_S: str(ttl_s)}
+        pairs = {metric: str(value) for metric, value in metrics.items()}
+        pairs |= {PID: str(os.getpid()), TTL_S: str(ttl_s)}
 
         def command(client: Client) -> None:
             with client.pipeline(transaction=True) as together:

@@ -19,10 +19,11 @@ from bettong.edges.partitioning_log import (
     keep_partitioning,
     kept_partitioning,
 )
-from bettong.edges.redis_store import VALUE_BYTES_MAX, LiveMetrics, RedisLead, RedisLeases, RedisStore
+from bettong.edges.redis_store import VALUE_BYTES_MAX, LiveMetrics, RedisLeases, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.errors import LogError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition, stream_of
+from bettong.inspection.live.forgetting import forget_progress
 from bettong.inspection.live.repartitioning import OnStep, Repartitioning
 from bettong.inspection.locations import Locations
 from bettong.inspection.repartition import silent_in_s, speak
@@ -34,7 +35,7 @@ from bettong.worker.stage_program import StageProgram, program
 _POLL_S = 0.5
 # A service's record expires by the clock of Redis.
 _LATE_S = 2.0
-# The constructors of the lead and of leases need one; neither is held here.
+# The constructor of leases needs one; none is held here.
 _NO_TTL_MS = 1
 
 
@@ -136,14 +137,12 @@ class PartsAtRest(Closing):
         return found
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """See AtRest. Spark forgets its checkpoint when another instance was the last to fold.
+        """See AtRest.
 
-        Partitions' reports are of other states: new ones claim nothing that is due, so that they get a TICK, and the
-        task that folds it finds out.
+        New reports claim nothing that is due: partitions get a TICK, and the task that folds it finds out what is.
         """
-        RedisLead(self.store, ttl_ms=_NO_TTL_MS).folds("repartition")
+        forget_progress(self.store, by="repartition")
         metrics = LiveMetrics(self.store)
-        metrics.forget_partitions()
         for id_, offset in offsets.items():
             metrics.write_partition(id_, {OFFSET.name: offset, SNAPSHOT_OFFSET.name: offset})
 

@@ -13,6 +13,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LocalError, LogTruncatedError, SnapshotError
 from bettong.identifiers import PartitionId
+from bettong.inspection.live.forgetting import forget_progress
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
 from bettong.inspection.states import KeyState, LogEnds, RestoredSnapshot
@@ -128,7 +129,11 @@ class States(Closing):
         return sum(log.end for log in logs.values())
 
     def clear(self) -> None:
-        """Deletes all snapshots of the application, also those in this machine's shared memory."""
+        """Deletes all snapshots of the application, also those in this machine's shared memory.
+
+        How far it was folded is forgotten first: an interrupted reset can be repeated.
+        """
+        forget_progress(self._store, by="state reset")
         self._snapshots.clear()
         for folder in self._where.state_dir.glob(f"{self._plan.application}-{'[0-9a-f]' * 12}"):
             DirectorySnapshots(folder).clear()
