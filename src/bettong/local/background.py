@@ -17,6 +17,7 @@ from pathlib import Path
 from bettong.errors import BettongError, LocalError
 from bettong.local.directories import claim
 from bettong.local.interrupts import Terminated, terminable
+from bettong.local.log_files import last_words
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
@@ -92,17 +93,9 @@ def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> Suit
         if record is not None and record.ready:
             return record
         if process.poll() is not None:
-            raise final_error(process.returncode)(f"{_last_line(log)} (the suite's log: {log})")
+            raise final_error(process.returncode)(f"{last_words(log)} (the suite's log: {log})")
         time.sleep(_POLL_S)
     raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text(errors="replace").strip().splitlines()
-    except FileNotFoundError:
-        return "it was ended, and its folder removed"
-    return lines[-1] if lines else "it printed nothing"
 
 
 def _say(line: str) -> None:

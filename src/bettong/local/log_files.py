@@ -62,3 +62,12 @@ def _keep_last(log: Path) -> None:
 def numbered(log: Path, number: int) -> Path:
     """The path of a rotated part of a log; 1 is the newest."""
     return log.with_name(f"{log.name}.{number}")
+
+
+def last_words(log: Path) -> str:
+    """The last line of the log of a suite that has ended, or why there is none."""
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except FileNotFoundError:
+        return "it was ended, and its folder removed"
+    return lines[-1] if lines else "it printed nothing"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bettong.errors import LocalError
 from bettong.inspection.services import RUNNING, ServiceRow
+from bettong.local.log_files import last_words
 from bettong.local.record import SuiteRecord, find
 from bettong.local.services import LATER
 from bettong.metrics import STANDBY
@@ -44,9 +45,7 @@ def started_record(directory: Path) -> SuiteRecord:
     record = find(directory)
     if record is None:
         log = directory / "logs" / "suite.log"
-        printed = log.read_text(errors="replace").strip() if log.is_file() else ""
-        last = (printed.splitlines() or ["it printed nothing"])[-1]
-        raise LocalError(f"the suite has ended: {last} (its log: {log})")
+        raise LocalError(f"the suite has ended: {last_words(log)} (its log: {log})")
     return record
 
 
