@@ -19,11 +19,15 @@ Order = tuple[int, DeadLetterId]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A dead letter, and when its message was received (Unix ns)."""
+    """A dead letter, and when its message was received (Unix ns).
+
+    `may_be_copy`: its frame may have been written before; then `id` must not be shown, for commands refuse it.
+    """
 
     id: DeadLetterId
     time_ns: int
     dead_letter: DeadLetter
+    may_be_copy: bool = False
 
     @property
     def order(self) -> Order:

@@ -158,7 +158,7 @@ def retry(
     if target is None and not dry_run:
         raise LocalError("the sender's address is not known here: give --sender HOST:PORT")
     ids = [_id(text) for text in only or ()]
-    chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
+    chosen = matching(log.those(ids) if ids else log.dead_letters(), computation, origin)
     resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)
     console, found = Console(highlight=False), None
     for found in chosen:

@@ -221,11 +221,13 @@ PARTITIONS: Table[PartitionLine] = Table(
 
 
 def _reason_detail(row: ReasonRow) -> list[str]:
-    last = f"the last one: {row.last_id}, of {row.last_origin}, taken in {_moment(row.last_ns / 1e9)} UTC"
+    name = f"{row.last_id}, " if row.last_id else ""
+    of = f" --computation {row.key.computation}" if row.key.computation else ""
+    command = f"show APP.py {row.last_id}" if row.last_id else f"list APP.py --each{of}"
     return [
         f"{row.key.computation}: {row.key.reason}",
-        last,
-        f"bettong dead-letters show APP.py {row.last_id}",
+        f"the last one: {name}of {row.last_origin}, taken in {_moment(row.last_ns / 1e9)} UTC",
+        f"bettong dead-letters {command}",
     ]
 
 
