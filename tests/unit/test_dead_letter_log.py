@@ -23,6 +23,7 @@ from bettong.v1.frame_pb2 import DeadLetter
 
 TOPIC = dead_letter_topic("shop")
 SECOND_NS = 1_000_000_000
+BEGUN_S = 1_700_000_000
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Topic:
 
     records: list[Record] = field(default_factory=list)
     unread: list[Record] = field(default_factory=list)
+    appended_s: dict[TopicPartition, int] = field(default_factory=dict)
+    empty_at: dict[TopicPartition, int] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         return self
@@ -46,11 +49,11 @@ class Topic:
 
     def beginnings(self, _: Iterable[str]) -> dict[TopicPartition, int]:
         """See LogAdmin."""
-        return self._offsets(min)
+        return self._offsets(min) | self.empty_at
 
     def ends(self, _: Iterable[str]) -> dict[TopicPartition, int]:
         """See LogAdmin."""
-        return {partition: last + 1 for partition, last in self._offsets(max).items()}
+        return {partition: last + 1 for partition, last in self._offsets(max).items()} | self.empty_at
 
     def stretch(
         self, _: object, firsts: Mapping[TopicPartition, int], untils: Mapping[TopicPartition, int], **__: int
@@ -73,6 +76,10 @@ class Topic:
 
     def close(self) -> None:
         """See LogReader."""
+
+    def begun_ns(self, _: Iterable[str]) -> dict[TopicPartition, int]:
+        """See LogAdmin."""
+        return {partition: self.appended_s[partition] * SECOND_NS for partition in self.appended_s}
 
     def _offsets(self, of: Callable[[Iterable[int]], int]) -> dict[TopicPartition, int]:
         partitions = {record.partition for record in self.records}
@@ -97,7 +104,7 @@ def log() -> DeadLetterLog:
 
 
 def frame(
-    sequence: int, *messages: bytes, previous: int = 0, partition: int = 0, at_s: int = 1_800_000_000
+    sequence: int, *messages: bytes, previous: int = 0, partition: int = 0, at_s: int = BEGUN_S
 ) -> Frame:
     """The dead letters of one frame of a stage."""
     rows = [
@@ -182,3 +189,50 @@ def test_a_tail_that_begins_later_than_the_topic_names_none_for_it_may_be_a_copy
         counts = tail.count(0.1)
     (row,) = counts.rows.values()
     assert (row.count, row.last_id, counts.skipped) == (3, named, 0 if named else 2)
+
+
+def unsure() -> dict[str, bool]:
+    return {str(each.id): each.mark_may_be_deleted for each in log().dead_letters()}
+
+
+def test_where_the_beginning_was_deleted_the_rest_is_found_and_copies_are_not(topic: Topic) -> None:
+    topic.write(700, frame(40, b"a", previous=30), frame(50, b"b", previous=40))
+    topic.write(800, frame(50, b"b", previous=40), frame(60, b"c", previous=50))
+    topic.write(0, frame(20, previous=10, partition=1), frame(10, partition=1), partition=1)
+    topic.appended_s[TopicPartition(TOPIC, 0)] = BEGUN_S
+    assert listed() == ["0.700.0", "0.701.0", "0.801.0", "1.1.0"], "1.0.0 waits for the frame before it"
+    assert those("0.801.0") == ["0.801.0"]
+    with pytest.raises(BettongError, match=r"0\.800\.0 is a copy of 0\.701\.0"):
+        those("0.800.0")
+
+
+def test_of_a_time_whose_records_were_deleted_the_mark_may_be_too(topic: Topic) -> None:
+    """Marks lie in partition 0; a dead letter's original in its own."""
+    for partition, offset in ((0, 100), (1, 0), (2, 50)):
+        at_s = {0: (49, 50, 51), 1: (10, 49, 50), 2: (59, 60, 61)}[partition]
+        frames = [
+            frame(number + 1, previous=number, partition=partition, at_s=BEGUN_S + each)
+            for number, each in enumerate(at_s)
+        ]
+        topic.write(offset, *frames, partition=partition)
+    for partition, each in ((0, 50), (1, 5), (2, 60)):
+        topic.appended_s[TopicPartition(TOPIC, partition)] = BEGUN_S + each
+    assert [name for name, is_unsure in unsure().items() if is_unsure] == [
+        "0.100.0",
+        "1.0.0",
+        "1.1.0",
+        "2.50.0",
+    ]
+    assert [each.mark_may_be_deleted for each in log().those([name("1.1.0"), name("1.2.0")])] == [True, False]
+
+
+def test_nothing_is_unsure_where_nothing_was_deleted(topic: Topic) -> None:
+    topic.write(0, frame(1))
+    topic.write(0, frame(1, partition=1), partition=1)
+    assert not any(unsure().values())
+
+
+def test_with_all_of_the_marks_deleted_every_dead_letter_is_unsure(topic: Topic) -> None:
+    topic.write(0, frame(1, partition=1), partition=1)
+    topic.empty_at = {TopicPartition(TOPIC, 0): 7}
+    assert all(unsure().values())

@@ -22,12 +22,14 @@ class Found:
     """A dead letter, and when its message was received (Unix ns).
 
     `may_be_copy`: its frame may have been written before; then `id` must not be shown, for commands refuse it.
+    `mark_may_be_deleted`: it may have been sent again, with a mark that is no longer in the log.
     """
 
     id: DeadLetterId
     time_ns: int
     dead_letter: DeadLetter
     may_be_copy: bool = False
+    mark_may_be_deleted: bool = False
 
     @property
     def order(self) -> Order:

@@ -34,6 +34,13 @@ _Origin = Annotated[
 _DeadLetter = Annotated[
     str, typer.Argument(metavar="DEAD_LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
 ]
+_Repeat = Annotated[
+    bool,
+    typer.Option(
+        "--repeat",
+        help="Also send messages that other computations would process twice, or that may have been sent before.",
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
@@ -129,9 +136,7 @@ def retry(
     limit: Annotated[
         int, typer.Option(min=1, max=1_000_000, metavar="N", help="With --all: send at most N.")
     ] = 10_000,
-    repeat: Annotated[
-        bool, typer.Option("--repeat", help="Also send messages that other computations would process twice.")
-    ] = False,
+    repeat: _Repeat = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     sender: Annotated[
         str | None,
