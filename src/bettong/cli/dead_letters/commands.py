@@ -12,6 +12,7 @@ from bettong.cli.check import APPLICATION
 from bettong.cli.dead_letters.listing import print_each, print_one, print_reasons
 from bettong.cli.directory import HERE
 from bettong.cli.locations import DirectoryFlag, KafkaFlag
+from bettong.cli.printable import printable
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan
@@ -168,11 +169,11 @@ def retry(
     console, found = Console(highlight=False), None
     for found in chosen:
         if (text := resending.retry(found, time.time_ns())) is not None:
-            console.print(text, markup=False, soft_wrap=True)
+            console.print(printable(text), markup=False, soft_wrap=True)
         if resending.sent == limit:
             break
     for text in resending.summary():
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(printable(text), markup=False, soft_wrap=True)
     if found is None:
         _check_name(plan, computation)
     if resending.sent == limit and not ids:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
 
+from bettong.cli.printable import printable
 from bettong.cli.status_texts import duration
 from bettong.cli.top.column_kinds import digits, duration_text, named, number, prose, span
 from bettong.cli.top.columns import Column, Row, SortOrder
 from bettong.cli.top.lines import PartitionLine, ServiceLine, StageLine, is_well
-from bettong.cli.top.texts import lasting, length, milliseconds, printable, seconds
+from bettong.cli.top.texts import lasting, length, milliseconds, seconds
 from bettong.inspection.changes import Change
 from bettong.inspection.overview import PartitionRow, StageSummary, stands_still
 from bettong.inspection.reason_counts import ReasonRow
