@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bettong.errors import ClientError
+from bettong.errors import BettongError, ClientError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.inspection.dead_letters import Found, ResendMark
 from bettong.inspection.live import resending
@@ -52,9 +52,11 @@ class RecordedLog:
         """See DeadLetterLog."""
         return {LATE: ResendMark(1, done=True)}
 
-    def at(self, id_: DeadLetterId) -> Found:
+    def those(self, ids: Iterable[DeadLetterId]) -> Iterator[Found]:
         """See DeadLetterLog."""
-        return LETTERS[id_]
+        yield from (LETTERS[id_] for id_ in ids if id_ in LETTERS)
+        if set(ids) - LETTERS.keys():
+            raise BettongError("there is no dead letter 0.9.0")
 
 
 @pytest.fixture
@@ -123,3 +125,14 @@ def test_more_than_a_call_may_send_is_left_for_the_next_one(
     monkeypatch.setattr(performing, "_RETRIES_MAX", 1)
     found = retried(RetryQuestion((), "", dry_run=False), where)
     assert (len(sent), found["fault"]) == (1, "there are more: send the rest with another call")
+
+
+def test_a_name_of_none_is_an_error_and_the_fault_where_others_were_sent(
+    where: FoundLocations, sent: list[tuple[str, DeadLetterId]]
+) -> None:
+    unknown = DeadLetterId(0, 9, 0)
+    with pytest.raises(BettongError, match=r"there is no dead letter 0\.9\.0"):
+        retried(RetryQuestion((unknown,), "", dry_run=False), where)
+    found = retried(RetryQuestion((unknown, GOOD), "", dry_run=False), where)
+    assert (found["sent"], found["fault"]) == (1, "there is no dead letter 0.9.0")
+    assert sent == [(SENDER, GOOD)]

@@ -24,12 +24,12 @@ from bettong.inspection.live.resending import send_again
 from bettong.inspection.retry import Resend
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.topics import stage_topic
+from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from tests.integration.log_parts import NOBODY
+from tests.integration.log_parts import NOBODY, delete_below
 from tests.samples.sender import PARTITIONS
 from tests.servers.sender_process import FRAME_BYTES_MAX, SenderProcess, values_in
 from tests.waiting import eventually
@@ -245,6 +245,31 @@ def test_what_failed_in_a_stage_is_sent_as_a_message_and_a_replayed_dead_letter_
     assert (code, text.splitlines()[-1]) == (0, "1 sent; 0 were sent before, 0 cannot be sent again")
     assert world.run("retry", "--all")[1] == "0 sent; 1 were sent before, 0 cannot be sent again\n"
     assert world.folded()[0].messages == 4
+
+
+def test_a_copy_is_refused_and_where_a_retention_deleted_dead_letters_the_rest_is_found_and_held_back(
+    kafka: KafkaBroker, world: World
+) -> None:
+    world.send(b"a=-1")
+    world.process()
+    world.send(b"a=-2")
+    world.process()  # the first one again, and the second one
+    newest, oldest = (DeadLetterId.of(str(each["id"])) for each in world.listed())
+    assert newest is not None
+    assert oldest is not None
+    copy = oldest._replace(offset=oldest.offset + 1)
+    assert copy < newest
+    world.mend()
+    for command in (("show", str(copy)), ("retry", "--only", str(copy))):
+        code, text = world.run(*command)
+        assert code == 1
+        assert f"{copy} is a copy of {oldest}" in text
+    assert world.folded()[0].messages == 2, "nothing was sent"
+    delete_below(kafka, dead_letter_topic(world.sender.name), newest.partition, newest.offset)
+    assert [each["id"] for each in world.listed()] == [str(newest)]
+    code, text = world.run("retry", "--all")
+    assert "maybe with the mark that it was sent again; --repeat sends it all the same" in text
+    assert world.run("retry", "--all", "--repeat")[1].startswith(f"{newest} sent to numbers")
 
 
 def test_lists_have_pages_filters_and_counts(world: World) -> None:

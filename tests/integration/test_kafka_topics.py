@@ -1,6 +1,7 @@
 """Waiting for a real broker, and its topics."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from kafka.errors import LeaderNotAvailableError, TopicAuthorizationFailedError,
 
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
     FRAME_BYTES_MAX,
@@ -101,6 +103,9 @@ def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin,
     delete_below(kafka, topic, 1, 2)
     assert admin.ends([topic]) == {(topic, 0): 0, (topic, 1): 3}
     assert admin.beginnings([topic]) == {(topic, 0): 0, (topic, 1): 2}
+    begun_ns = admin.begun_ns([topic])
+    assert list(begun_ns) == [(topic, 1)], "the other is empty"
+    assert abs(time.time_ns() - begun_ns[TopicPartition(topic, 1)]) < 60e9
     with pytest.raises(LogError, match="does not exist"):
         admin.ends([topic, "no-such-topic"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 
@@ -11,6 +12,7 @@ from rich.cells import cell_len
 from bettong.cli.dead_letters.listing import print_each, print_one, print_reasons
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.inspection.dead_letters import Found, ResendMark
+from bettong.inspection.json_lines import dead_letter_json
 from bettong.inspection.reason_counts import first_line
 from bettong.v1.frame_pb2 import DeadLetter
 
@@ -112,6 +114,39 @@ def test_each_is_one_line(shown: Callable[..., list[str]], columns: int) -> None
 def test_each_as_json_has_the_traceback(shown: Callable[..., list[str]]) -> None:
     (line,) = shown(80, lambda: print_each(letters(), {}, 1, None, json=True))
     assert json.loads(line)["traceback"] == LINES
+
+
+@pytest.mark.parametrize(
+    ("message", "listed"),
+    [
+        (b"x" * 200, "x" * 200),
+        (b"x" * 201, "x" * 200),
+        ("é".encode() * 150, "é" * 100),
+        (b"x" + "é".encode() * 100, "x" + "é" * 99),
+        ("😀".encode() * 60, "😀" * 50),
+        (b"xyz" + "😀".encode() * 60, "xyz" + "😀" * 49),
+        (b"\xff" * 300, "base64:" + base64.b64encode(b"\xff" * 200).decode()),
+        (b"x" * 198 + b"\xff\xff\xff\xff", "base64:" + base64.b64encode(b"x" * 198 + b"\xff\xff").decode()),
+    ],
+)
+def test_a_list_as_json_has_the_beginning_of_a_message_and_says_so(
+    shown: Callable[..., list[str]], message: bytes, listed: str
+) -> None:
+    """Cut between characters, so that text stays text."""
+    found = Found(DeadLetterId(0, 1, 0), BEGUN_NS, DeadLetter(computation="parse", message=message))
+    (line,) = shown(80, lambda: print_each([found], {}, 20, None, json=True))
+    values = json.loads(line)
+    assert (values["message"], values["message_truncated"], values["truncated"]) == (
+        listed,
+        len(message) > 200,
+        False,
+    )
+
+
+def test_one_as_json_has_its_whole_message() -> None:
+    found = Found(DeadLetterId(0, 1, 0), BEGUN_NS, DeadLetter(message=b"x" * 300, truncated=True))
+    values = json.loads(dead_letter_json(found, None))
+    assert (values["message"], values["message_truncated"], values["truncated"]) == ("x" * 300, False, True)
 
 
 def test_one_is_shown_with_the_lines_of_its_traceback(shown: Callable[..., list[str]]) -> None:

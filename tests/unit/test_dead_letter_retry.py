@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -209,3 +209,16 @@ def test_a_message_is_shown_as_what_it_is() -> None:
 def test_moments_are_in_utc() -> None:
     assert moment(1_700_000_000_123_456_789) == "2023-11-14 22:13:20.123"
     assert moment(0) == ""
+
+
+def test_what_may_have_been_sent_before_retention_deleted_the_mark_is_held_back_unless_it_is_to_be_repeated() -> (
+    None
+):
+    of = replace(found("numbers", as_received=True, message=b"1"), mark_may_be_deleted=True)
+    assert held(of) == (
+        "records of its time were deleted from the topic of dead letters, maybe with the mark that it was sent again;"
+        " --repeat sends it all the same"
+    )
+    assert decided(of, repeat=True) == Resend("numbers", row=b"1")
+    assert decided(of, mark=ResendMark(99 * HOUR_NS, done=False)) == Resend("numbers", row=b"1")
+    assert held(of, mark=ResendMark(99 * HOUR_NS, done=True)) == "sent again already"

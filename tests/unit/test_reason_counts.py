@@ -1,5 +1,8 @@
 """Dead letters counted by computation and reason."""
 
+from dataclasses import replace
+
+from bettong.cli.top.tables import REASONS
 from bettong.inspection.reason_counts import OTHER_REASONS, REASONS_MAX, ReasonCounts, ReasonKey
 from tests.samples.watched_deployment import BEGUN_S, dead_letters
 
@@ -31,3 +34,13 @@ def test_reasons_that_all_differ_are_bounded_and_none_is_lost() -> None:
 
 def test_none_are_none() -> None:
     assert ReasonCounts().total == 0
+
+
+def test_top_names_a_dead_letter_to_show_or_the_list_where_that_may_be_a_copy() -> None:
+    (row,) = dead_letters({("check", "late"): 1}).rows.values()
+    _, named, command = REASONS.detail(row)
+    assert named.startswith("the last one: 0.0.0, of orders/feed-7, taken in ")
+    assert command == "bettong dead-letters show APP.py 0.0.0"
+    _, named, command = REASONS.detail(replace(row, last_id=""))
+    assert named.startswith("the last one: of orders/feed-7, taken in ")
+    assert command == "bettong dead-letters list APP.py --each --computation check"

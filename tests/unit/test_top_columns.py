@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 from rich.cells import cell_len
 
+from bettong.cli.printable import printable
 from bettong.cli.top.columns import (
     GAP,
     Column,
@@ -16,7 +17,7 @@ from bettong.cli.top.columns import (
     titles,
     widths_of,
 )
-from bettong.cli.top.texts import begun, count, curve, lasting, padded, printable, seconds, shortened
+from bettong.cli.top.texts import begun, count, curve, lasting, padded, seconds, shortened
 from bettong.inspection.trends import Since
 
 

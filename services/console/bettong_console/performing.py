@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from bettong.application.plan import Plan
-from bettong.errors import ClientError
+from bettong.errors import BettongError, ClientError
 from bettong.inspection.dead_letters import matching
 from bettong.inspection.live.dead_letters import DeadLetterLog
 from bettong.inspection.live.resending import Resending
@@ -26,7 +26,7 @@ _RETRY_S_MAX = 45.0
 
 
 def retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> dict[str, Any]:
-    """As `bettong dead-letters retry`. Raises LogError."""
+    """As `bettong dead-letters retry`. Raises LogError, and BettongError for an id of none, while none was sent."""
     if where.sender is None and not question.dry_run:
         raise ConsoleRequestError(
             422,
@@ -35,22 +35,23 @@ def retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> di
         )
     log = DeadLetterLog(where.kafka, planned.application, frame_bytes_max=where.frame_bytes_max)
     chosen = (
-        (log.at(id_) for id_ in question.ids)
+        log.those(question.ids)
         if question.ids
         else matching(log.dead_letters(), question.computation or None, None)
     )
     resending = Resending(planned, log.retried(), None if question.dry_run else where.sender, repeat=False)
     deadline_s = time.monotonic() + _RETRY_S_MAX
     fault = None
-    for found in chosen:
-        if resending.sent == _RETRIES_MAX or time.monotonic() > deadline_s:
-            fault = "there are more: send the rest with another call"
-            break
-        try:
+    try:
+        for found in chosen:
+            if resending.sent == _RETRIES_MAX or time.monotonic() > deadline_s:
+                fault = "there are more: send the rest with another call"
+                break
             resending.retry(found, time.time_ns())
-        except ClientError as error:  # earlier ones were sent, and are reported
-            fault = str(error)
-            break
+    except BettongError as error:  # earlier ones were sent, and are reported
+        if not (resending.sent or isinstance(error, ClientError)):
+            raise
+        fault = str(error)
     return {
         "dry_run": question.dry_run,
         "sent": resending.sent,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from bettong.cli.printable import escaped
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -33,7 +35,6 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
 
     Optional columns without any count are left out.
     """
-    from rich.markup import escape
     from rich.table import Table
 
     from bettong.inspection.accounts import shown as lines_shown
@@ -47,10 +48,10 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
     for line in lines_shown(found):
         if line.stage != stage:
             stage = line.stage
-            table.add_row(f"[bold]{escape(stage)}[/bold]")
+            table.add_row(f"[bold]{escaped(stage)}[/bold]")
         colour = "red" if line.differences else ""
         table.add_row(
-            escape(marked_name(line)),
+            escaped(marked_name(line)),
             *(_number(name, read(line)) for name, read in shown),
             style=colour or None,
         )
@@ -64,12 +65,10 @@ def marked_name(line: AccountLine) -> str:
 
 def differences(found: Sequence[AccountLine]) -> list[str]:
     """The first counts that do not add up, in a line each."""
-    from rich.markup import escape
-
     from bettong.inspection.accounts import differences as all_of_them
 
     wrong = all_of_them(found)
-    lines = [f"[red]the accounts do not add up[/red]: {escape(text)}" for text in wrong[:_NAMED_MAX]]
+    lines = [f"[red]the accounts do not add up[/red]: {escaped(text)}" for text in wrong[:_NAMED_MAX]]
     if len(wrong) > _NAMED_MAX:
         lines.append(f"[red]and {len(wrong) - _NAMED_MAX} more differences[/red] (--accounts)")
     return lines

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bettong.cli.printable import escaped
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -19,7 +21,6 @@ def computations_table(found: Sequence[ComputationLine]) -> Table:
 
     The busiest of each stage is bold.
     """
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
@@ -31,9 +32,9 @@ def computations_table(found: Sequence[ComputationLine]) -> Table:
     for stage in dict.fromkeys(line.stage for line in found):
         lines = [line for line in found if line.stage == stage]
         whole, most = sum(line.busy_share for line in lines), max(line.busy_share for line in lines)
-        table.add_row(f"[bold]{escape(stage)}[/bold]")
+        table.add_row(f"[bold]{escaped(stage)}[/bold]")
         for line in lines:
-            name = escape(line.name) if line.name else "[dim]frames read[/dim]"
+            name = escaped(line.name) if line.name else "[dim]frames read[/dim]"
             table.add_row(
                 f"  {name}",
                 _count(line.taken),

@@ -14,6 +14,7 @@ from pathlib import Path
 import typer
 
 from bettong.cli.exit_codes import INTERRUPTED, TERMINATED, USAGE
+from bettong.cli.printable import printable
 from bettong.errors import BettongError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
@@ -106,4 +107,4 @@ def _forget_output() -> None:
 
 def complain(text: str) -> None:
     """Writes an error as one line."""
-    print("bettong: error:", " ".join(text.split()), file=sys.stderr, flush=True)  # noqa: T201
+    print("bettong: error:", printable(" ".join(text.split())), file=sys.stderr, flush=True)  # noqa: T201

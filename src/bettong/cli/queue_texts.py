@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bettong.cli.fitting_tables import print_fitting
+from bettong.cli.printable import escaped, printable
 from bettong.inspection.queues import QueueKind
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def show_queues(found: Queues, console: Console) -> None:
         return
     print_fitting(console, queues_table(found.lines))
     for each in found.credits:
-        console.print(credits_text(each), markup=False, soft_wrap=True)
+        console.print(printable(credits_text(each)), markup=False, soft_wrap=True)
     if found.clients:
         print_fitting(console, clients_table(found.clients))
     if found.subscribers:
@@ -43,8 +44,8 @@ def queues_table(found: Sequence[QueueLine]) -> Table:
     for line in found:
         table.add_row(
             _WAITS[line.kind],
-            _escaped(line.service),
-            _escaped(_name(line)),
+            escaped(line.service),
+            escaped(_name(line)),
             f"{line.waiting:,}" if line.waiting is not None else "",
             _seconds(line.held_s) if line.held_s is not None else "",
         )
@@ -57,7 +58,7 @@ def clients_table(found: Sequence[tuple[str, ClientCredits]]) -> Table:
     for sender, each in found:
         waited = _seconds(each.waited_s) if not each.credits else ""
         table.add_row(
-            _escaped(each.stream), _escaped(sender), f"{each.credits:,}", f"{each.in_flight:,}", waited
+            escaped(each.stream), escaped(sender), f"{each.credits:,}", f"{each.in_flight:,}", waited
         )
     return table
 
@@ -67,9 +68,9 @@ def subscribers_table(found: Sequence[tuple[str, SubscriberQueue]]) -> Table:
     table = _table("subscriber", "of", "sink", "not read for", "unread bytes", "lag", left=3)
     for receiver, each in found:
         table.add_row(
-            _escaped(each.address),
-            _escaped(receiver),
-            _escaped(each.sink),
+            escaped(each.address),
+            escaped(receiver),
+            escaped(each.sink),
             _seconds(each.stalled_s),
             f"{each.waiting_bytes:,}",
             f"{each.lag:,}" if each.lag is not None else "",
@@ -111,12 +112,6 @@ def _what(line: QueueLine) -> str:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:,.1f} s"
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
 
 
 def _table(*columns: str, left: int) -> Table:

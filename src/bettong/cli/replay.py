@@ -15,6 +15,7 @@ from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
 from bettong.cli.keys import key_in, stage_named
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
+from bettong.cli.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,16 +84,16 @@ def replay(
         for event in events:
             sys.stdout.write(event_json(event) + "\n")
         if history.stopped is not None:
-            Console(stderr=True, highlight=False).print(str(history.stopped), markup=False, soft_wrap=True)
+            why = printable(str(history.stopped))
+            Console(stderr=True, highlight=False).print(why, markup=False, soft_wrap=True)
         return
-    console.print(f"{key} is in partition {log.partition} of stage {chosen.name}", markup=False)
+    console.print(f"{printable(key)} is in partition {log.partition} of stage {chosen.name}", markup=False)
     _show(console, events, history, stretch)
 
 
 def events_table(events: Sequence[Event]) -> Table:
     """A line for each message, with a line for each state and each result in it."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from bettong.inspection.key_history import TIME_PASSED
@@ -116,9 +117,9 @@ def events_table(events: Sequence[Event]) -> Table:
         table.add_row(
             str(event.offset),
             moment(event.time_ns).replace(" ", "\n"),
-            escape(message),
-            escape("\n".join(states)),
-            escape("\n".join(results)),
+            _cell(message),
+            _cell("\n".join(states)),
+            _cell("\n".join(results)),
         )
     return table
 
@@ -142,7 +143,12 @@ def _show(console: Console, events: Sequence[Event], history: KeyHistory, stretc
     if events:
         console.print(events_table(events))
     if history.stopped is not None:
-        console.print(f"the fold stops here: {history.stopped}", style="red", markup=False, soft_wrap=True)
+        console.print(
+            f"the fold stops here: {printable(str(history.stopped))}",
+            style="red",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _folded(
@@ -170,6 +176,12 @@ def _interrupts_end() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _cell(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(printable_lines(text))
 
 
 def _state(state: object) -> str:

@@ -17,6 +17,7 @@ from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.latency_tables import latency_table, no_parts
 from bettong.cli.locations import without_password_flag
+from bettong.cli.printable import escaped
 from bettong.cli.queue_texts import show_queues
 from bettong.cli.status_texts import duration, stuck, summary
 from bettong.cli.watermark_texts import show_watermarks
@@ -171,9 +172,7 @@ def show(
     """Prints the tables. `each`: every partition; `accounts`, `computations`: every computation; `latency`: its parts;
     `watermarks`: open windows; `queues`: the queues of services.
     """
-    from rich.markup import escape
-
-    console.print(f"[bold]{found.application}[/bold]")
+    console.print(f"[bold]{escaped(found.application)}[/bold]")
     print_fitting(console, services_table(found.services, time.time()))
     if found.stages:
         print_fitting(console, stages_table(found.stages))
@@ -198,12 +197,11 @@ def show(
         for text in (*summary(found.overview), *stuck(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:
-        console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
+        console.print(f"[red]{escaped(text)}[/red]", soft_wrap=True)
 
 
 def services_table(rows: list[ServiceRow], now_s: float) -> Table:
     """Each service's state and its age, its process, and what it waits for."""
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False)
@@ -212,12 +210,12 @@ def services_table(rows: list[ServiceRow], now_s: float) -> Table:
     for row in rows:
         colour = _COLOURS.get(row.state, "red")
         table.add_row(
-            escape(row.name),
-            f"[{colour}]{row.state}[/{colour}]",
+            escaped(row.name),
+            f"[{colour}]{escaped(row.state)}[/{colour}]",
             duration(now_s - row.since_s) if row.since_s is not None else "",
             str(row.process.pid) if row.process is not None else "",
             str(row.process.restarts) if row.process is not None and row.process.restarts else "",
-            escape(row.detail),
+            escaped(row.detail),
         )
     return table
 
@@ -241,7 +239,7 @@ def stages_table(found: list[StageSummary]) -> Table:
             each.skipped,
             each.skipped_frames,
         )
-        table.add_row(each.stage, *(f"{number:,}" for number in numbers))
+        table.add_row(escaped(each.stage), *(f"{number:,}" for number in numbers))
     return table
 
 
@@ -277,7 +275,7 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
             ("no owner" if row.stalled_s == math.inf else duration(row.stalled_s)) if row.stalled_s else ""
         )
         table.add_row(
-            f"{row.stage}/{row.partition}",
+            escaped(f"{row.stage}/{row.partition}"),
             *(f"{count:,.0f}" if count is not None else "" for count in before),
             still,
             *(f"{count:,.0f}" if count is not None else "" for count in after),
@@ -289,17 +287,13 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
 
 
 def _hot_key(row: PartitionRow) -> str:
-    from rich.markup import escape
-
     return (
-        f"{row.hot_keys[0].share:.0%} {escape(row.hot_keys[0].key[:_KEY_CHARACTERS_MAX])}"
+        f"{row.hot_keys[0].share:.0%} {escaped(row.hot_keys[0].key[:_KEY_CHARACTERS_MAX])}"
         if row.hot_keys
         else ""
     )
 
 
 def _watermark(row: PartitionRow, now_ns: int) -> tuple[str, str]:
-    from rich.markup import escape
-
     behind = f"-{duration((now_ns - row.watermark_ns) / 1e9)}" if row.watermark_ns else "unknown"
-    return behind, escape(row.watermark_held_by)
+    return behind, escaped(row.watermark_held_by)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from bettong.cli.latency_tables import largest_parts
+from bettong.cli.printable import escaped
 from bettong.listing import first_named, first_texts
 from bettong.metrics import LATENCY_WINDOW_S
 
@@ -18,8 +19,6 @@ _NAMED_MAX = 4
 
 def summary(found: Overview) -> list[str]:
     """Lag, latency and dead letters, in a line each."""
-    from rich.markup import escape
-
     lag = f"lag {found.lag:,}" if found.lag is not None else "lag unknown"
     lines = [f"{lag}, {found.messages:,} messages taken in, {found.results:,} results delivered"]
     if found.p50_ms is not None and found.p99_ms is not None:
@@ -29,7 +28,7 @@ def summary(found: Overview) -> list[str]:
     lines += largest_parts(found.latency_parts)
     if found.dead_letters:
         lines.append(
-            f"[red]{found.dead_letters:,} dead letters[/red], the last: {escape(found.dead_letter_last or 'unknown')}"
+            f"[red]{found.dead_letters:,} dead letters[/red], the last: {escaped(found.dead_letter_last or 'unknown')}"
         )
     else:
         lines.append("no dead letters")
@@ -38,25 +37,23 @@ def summary(found: Overview) -> list[str]:
 
 def complaints(found: Overview) -> list[str]:
     """Problems that an operator may want to act on, in a line each."""
-    from rich.markup import escape
-
     skipped = f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says'
     lines = [skipped] if found.skipped else []
     if found.gaps:
-        shown = escape(first_texts(found.gaps, _NAMED_MAX))
+        shown = escaped(first_texts(found.gaps, _NAMED_MAX))
         lines.append(
             f"[red]{len(found.gaps)} partitions wait for a lost frame[/red]: {shown}; restart its client"
         )
-    lines += [f"[yellow]skew[/yellow]: {escape(text)}" for text in found.skews[:_NAMED_MAX]]
+    lines += [f"[yellow]skew[/yellow]: {escaped(text)}" for text in found.skews[:_NAMED_MAX]]
     if found.left_out:
-        shown = escape(first_texts(found.left_out, _NAMED_MAX))
+        shown = escaped(first_texts(found.left_out, _NAMED_MAX))
         lines.append(
             f"[yellow]{len(found.left_out)} partitions recently skipped what killed workers[/yellow]: {shown}"
         )
     if found.references:
-        lines.append(f"[red]reference tables are out of date[/red]: {escape('; '.join(found.references))}")
+        lines.append(f"[red]reference tables are out of date[/red]: {escaped('; '.join(found.references))}")
     if found.shared:
-        named = escape(first_named(found.shared, _NAMED_MAX))
+        named = escaped(first_named(found.shared, _NAMED_MAX))
         lines.append(
             f"[yellow]{len(found.shared)} partitions are folded on shared CPUs[/yellow]: {named};"
             " their workers should have CPUs of their own"
@@ -66,14 +63,12 @@ def complaints(found: Overview) -> list[str]:
 
 def stuck(rows: list[PartitionRow]) -> list[str]:
     """The partitions that stand still, the first ones in a line each, and those whose states are not saved."""
-    from rich.markup import escape
-
     from bettong.inspection.overall_state import remedy_of_still
     from bettong.inspection.overview import stands_still
 
     still = [row for row in rows if stands_still(row)]
     lines = [
-        f"[red]{escape(f'{row.stage}/{row.partition}')} stands still at offset {row.offset:,}"
+        f"[red]{escaped(f'{row.stage}/{row.partition}')} stands still at offset {row.offset:,}"
         + (", no worker folds it" if row.stalled_s == math.inf else f" for {duration(row.stalled_s or 0.0)}")
         + f": {row.lag:,} records wait[/red]; {remedy_of_still(row)}"
         for row in still[:_NAMED_MAX]
@@ -82,7 +77,7 @@ def stuck(rows: list[PartitionRow]) -> list[str]:
         lines.append(f"[red]{len(still) - _NAMED_MAX} more partitions stand still[/red] (--partitions)")
     if faults := [row.snapshot_fault for row in rows if row.snapshot_fault]:
         count = "1 partition is" if len(faults) == 1 else f"{len(faults)} partitions are"
-        lines.append(f"[yellow]{count} not saved[/yellow]: {escape(faults[0])}")
+        lines.append(f"[yellow]{count} not saved[/yellow]: {escaped(faults[0])}")
     return lines
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bettong.cli.fitting_tables import print_fitting
+from bettong.cli.printable import escaped, printable_lines
 from bettong.event_progress import DueKind
 from bettong.inspection.open_windows import WaitsFor
 
@@ -33,7 +34,7 @@ def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) ->
     print_fitting(console, watermarks_table(inputs, now_ns))
     windows = open_windows(found, now_ns, WINDOWS_MAX + 1)
     for text in window_texts(windows[:WINDOWS_MAX], now_ns):
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(printable_lines(text), markup=False, soft_wrap=True)
     if not windows:
         console.print("no window is open")
     if len(windows) > WINDOWS_MAX:
@@ -42,7 +43,6 @@ def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) ->
 
 def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:
     """A row for each input of a stage: its event time, and the origin that holds it back, since when. Times are UTC."""
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
@@ -52,14 +52,14 @@ def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:
         known = each.watermark_ns > 0
         since = ("≤ " if each.at_least else "") + clock_text(each.since_ns, now_ns) if each.since_ns else ""
         table.add_row(
-            escape(f"{each.source} > {each.id}"),
+            escaped(f"{each.source} > {each.id}"),
             clock_text(each.watermark_ns, now_ns)
             if known
             else "none live"
             if not _counts(each)
             else "unknown",
             _seconds((now_ns - each.watermark_ns) / _NS) if known else "",
-            escape(_stream(each)),
+            escaped(_stream(each)),
             since,
             _seconds(each.silent_s) if each.silent_s is not None else "",
         )

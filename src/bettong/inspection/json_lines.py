@@ -24,6 +24,7 @@ def dead_letter_json(found: Found, mark: ResendMark | None) -> str:
         **dead_letter_values(dead_letter),
         "as_received": dead_letter.as_received,
         "truncated": dead_letter.truncated,
+        "message_truncated": found.message_truncated,
         "sent_again": mark is not None and mark.done,
     }
     return to_json(values)

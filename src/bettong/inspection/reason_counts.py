@@ -24,7 +24,10 @@ class ReasonKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReasonRow:
-    """The dead letters of one reason: the count; of the last one, when its message came (Unix ns), id and origin."""
+    """The dead letters of one reason: the count; of the last one, when its message came (Unix ns), id and origin.
+
+    `last_id` is empty where it may be that of a copy.
+    """
 
     key: ReasonKey
     count: int
@@ -56,7 +59,8 @@ def counted(before: ReasonCounts, dead_letters: Iterable[Found]) -> ReasonCounts
             key = ReasonKey(dead_letter.computation if len(rows) < 2 * REASONS_MAX else "", OTHER_REASONS)
         known = rows.get(key)
         if known is None or found.time_ns >= known.last_ns:
-            last_ns, last_id, last_origin = found.time_ns, str(found.id), dead_letter.origin
+            last_id = "" if found.may_be_copy else str(found.id)
+            last_ns, last_origin = found.time_ns, dead_letter.origin
         else:
             last_ns, last_id, last_origin = known.last_ns, known.last_id, known.last_origin
         count = known.count + 1 if known is not None else 1

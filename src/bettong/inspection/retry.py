@@ -48,7 +48,7 @@ class Cannot:
 def decide(
     plan: Plan, found: Found, mark: ResendMark | None, *, repeat: bool, now_ns: int
 ) -> Resend | Cannot:
-    """What to do with a dead letter. `repeat`: send it even if other computations have seen the message."""
+    """What to do with a dead letter. `repeat`: send it even if other computations may have seen the message."""
     if mark is not None and mark.done:
         return Cannot("sent again already")
     if mark is not None and now_ns - mark.time_ns > _REMEMBERED_NS:
@@ -70,6 +70,11 @@ def decide(
         return Cannot(f"it came from {stream!r}, which is not a source of this application")
     if dead_letter.whole_record:
         return Cannot("it is a whole record of the log, not one message")
+    if mark is None and found.mark_may_be_deleted and not repeat:
+        return Cannot(
+            "records of its time were deleted from the topic of dead letters, maybe with the mark that it was sent"
+            " again; --repeat sends it all the same"
+        )
     if dead_letter.computation != source.name:  # messages that the source refused were seen by nothing else
         stage = plan.stage_of(stream)
         seen = sorted(set(_seen_by(stage, stream, dead_letter.computation)))

@@ -12,6 +12,7 @@ from bettong.cli.check import APPLICATION
 from bettong.cli.dead_letters.listing import print_each, print_one, print_reasons
 from bettong.cli.directory import HERE
 from bettong.cli.locations import DirectoryFlag, KafkaFlag
+from bettong.cli.printable import printable
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan
@@ -33,6 +34,13 @@ _Origin = Annotated[
 ]
 _DeadLetter = Annotated[
     str, typer.Argument(metavar="DEAD_LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
+]
+_Repeat = Annotated[
+    bool,
+    typer.Option(
+        "--repeat",
+        help="Also send messages that other computations would process twice, or that may have been sent before.",
+    ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
@@ -129,9 +137,7 @@ def retry(
     limit: Annotated[
         int, typer.Option(min=1, max=1_000_000, metavar="N", help="With --all: send at most N.")
     ] = 10_000,
-    repeat: Annotated[
-        bool, typer.Option("--repeat", help="Also send messages that other computations would process twice.")
-    ] = False,
+    repeat: _Repeat = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     sender: Annotated[
         str | None,
@@ -158,16 +164,16 @@ def retry(
     if target is None and not dry_run:
         raise LocalError("the sender's address is not known here: give --sender HOST:PORT")
     ids = [_id(text) for text in only or ()]
-    chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
+    chosen = matching(log.those(ids) if ids else log.dead_letters(), computation, origin)
     resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)
     console, found = Console(highlight=False), None
     for found in chosen:
         if (text := resending.retry(found, time.time_ns())) is not None:
-            console.print(text, markup=False, soft_wrap=True)
+            console.print(printable(text), markup=False, soft_wrap=True)
         if resending.sent == limit:
             break
     for text in resending.summary():
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(printable(text), markup=False, soft_wrap=True)
     if found is None:
         _check_name(plan, computation)
     if resending.sent == limit and not ids:

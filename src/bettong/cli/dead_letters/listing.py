@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from bettong.cli.printable import printable, printable_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -85,8 +87,8 @@ def print_one(found: Found, retry: str, message: str) -> None:
     console = _console()
     for name, lines in fields.items():
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
-            console.print(f"{label:<12} {line}", markup=False, soft_wrap=True)
-    console.print(message, markup=False, soft_wrap=True)
+            console.print(f"{label:<12} {printable_lines(line)}", markup=False, soft_wrap=True)
+    console.print(printable_lines(message), markup=False, soft_wrap=True)
 
 
 def _console() -> Console:
@@ -98,4 +100,4 @@ def _console() -> Console:
 def _print_total(console: Console, counts: Counter[str]) -> None:
     each = ", ".join(f"{name or 'others'} {count:,}" for name, count in counts.most_common())
     text = f"{counts.total():,} dead letters{': ' if each else ''}{each}"
-    console.print(text, markup=False, soft_wrap=True)
+    console.print(printable(text), markup=False, soft_wrap=True)

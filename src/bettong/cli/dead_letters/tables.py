@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bettong.cli.top.texts import begun, printable, shortened
+from bettong.cli.printable import printable
+from bettong.cli.top.texts import begun, shortened
 from bettong.inspection.reason_counts import first_line
 from bettong.inspection.text import moment
 

@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher, Input, Static
 
+from bettong.cli.printable import printable
 from bettong.cli.top.computation_tables import ACCOUNTS, BUSY
 from bettong.cli.top.headline import STALE_S, staleness, verdict
 from bettong.cli.top.lines import (
@@ -28,7 +29,7 @@ from bettong.cli.top.lines import (
 from bettong.cli.top.pages import OverviewPage, Page
 from bettong.cli.top.table_view import TableView
 from bettong.cli.top.tables import CHANGES, PARTITIONS, REASONS, STAGES, clock
-from bettong.cli.top.texts import MUTED, WORSE, begun, printable, shortened
+from bettong.cli.top.texts import MUTED, WORSE, begun, shortened
 
 PAGES = {
     "overview": "Overview",

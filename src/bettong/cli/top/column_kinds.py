@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bettong.cli.printable import printable
 from bettong.cli.status_texts import duration
 from bettong.cli.top.columns import Column, Row
-from bettong.cli.top.texts import UNKNOWN, count, lasting, length, printable
+from bettong.cli.top.texts import UNKNOWN, count, lasting, length
 from bettong.inspection.trends import Since
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bettong.cli.account_tables import marked_name
+from bettong.cli.printable import printable
 from bettong.cli.top.column_kinds import named, number
 from bettong.cli.top.columns import Column, SortOrder
 from bettong.cli.top.lines import OrderedAccount
 from bettong.cli.top.tables import Table
-from bettong.cli.top.texts import printable
 from bettong.inspection.accounts import AccountLine
 from bettong.inspection.computations import ComputationLine
 

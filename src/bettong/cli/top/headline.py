@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from bettong.cli.account_tables import differences
+from bettong.cli.printable import printable
 from bettong.cli.status_texts import complaints, duration, stuck
 from bettong.cli.top.lines import is_well, stage_lines
 from bettong.cli.top.texts import (
@@ -16,7 +17,6 @@ from bettong.cli.top.texts import (
     count,
     curve,
     milliseconds,
-    printable,
     seconds,
 )
 from bettong.inspection.deployment import Inspection

@@ -10,12 +10,13 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from bettong.cli.printable import printable
 from bettong.cli.top.columns import Row
 from bettong.cli.top.headline import numbers, trouble_lines
 from bettong.cli.top.lines import Picture, service_lines
 from bettong.cli.top.table_view import TableView
 from bettong.cli.top.tables import SERVICES, Table
-from bettong.cli.top.texts import MUTED, printable
+from bettong.cli.top.texts import MUTED
 
 _TROUBLES_MAX = 5
 

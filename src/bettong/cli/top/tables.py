@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
 
+from bettong.cli.printable import printable
 from bettong.cli.status_texts import duration
 from bettong.cli.top.column_kinds import digits, duration_text, named, number, prose, span
 from bettong.cli.top.columns import Column, Row, SortOrder
 from bettong.cli.top.lines import PartitionLine, ServiceLine, StageLine, is_well
-from bettong.cli.top.texts import lasting, length, milliseconds, printable, seconds
+from bettong.cli.top.texts import lasting, length, milliseconds, seconds
 from bettong.inspection.changes import Change
 from bettong.inspection.overview import PartitionRow, StageSummary, stands_still
 from bettong.inspection.reason_counts import ReasonRow
@@ -221,11 +222,13 @@ PARTITIONS: Table[PartitionLine] = Table(
 
 
 def _reason_detail(row: ReasonRow) -> list[str]:
-    last = f"the last one: {row.last_id}, of {row.last_origin}, taken in {_moment(row.last_ns / 1e9)} UTC"
+    name = f"{row.last_id}, " if row.last_id else ""
+    of = f" --computation {row.key.computation}" if row.key.computation else ""
+    command = f"show APP.py {row.last_id}" if row.last_id else f"list APP.py --each{of}"
     return [
         f"{row.key.computation}: {row.key.reason}",
-        last,
-        f"bettong dead-letters show APP.py {row.last_id}",
+        f"the last one: {name}of {row.last_origin}, taken in {_moment(row.last_ns / 1e9)} UTC",
+        f"bettong dead-letters {command}",
     ]
 
 

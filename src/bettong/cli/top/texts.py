@@ -48,14 +48,6 @@ def lasting(since: Since | None) -> str:
     return f"{'>' if since.at_least else ''}{duration(since.seconds)}"
 
 
-def printable(text: str) -> str:
-    """One line without control characters: services' texts come from outside."""
-    return "".join(
-        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for each in text
-    )
-
-
 def shortened(text: str, width: int) -> str:
     """At most `width` cells: a longer text loses its middle, because partitions differ at the end."""
     if cell_len(text) <= width:

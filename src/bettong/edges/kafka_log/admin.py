@@ -214,6 +214,11 @@ class LogAdmin(Closing):
         """For each (topic, partition) the offset of its oldest record; its end when it is empty."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
+    def begun_ns(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """For each (topic, partition) that is not empty, when its oldest record was appended (Unix ns)."""
+        found = self._answers(topics, 0)
+        return {each: int(at.timestamp) * 1_000_000 for each, at in found.items() if at.offset >= 0}
+
     def close(self) -> None:
         """Closes the connection. The next request opens another."""
         if self._client is not None:
@@ -221,6 +226,10 @@ class LogAdmin(Closing):
             self._client = None
 
     def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[TopicPartition, int]:
+        return {each: int(at.offset) for each, at in self._answers(topics, which).items()}
+
+    def _answers(self, topics: Iterable[str], which: int) -> dict[TopicPartition, Any]:
+        """Offset and timestamp of each (topic, partition): of `which`, or of its first record from that time on."""
         found = self._known_partitions(set(topics))
         wanted = {
             kafka.TopicPartition(name, number): which for name, numbers in found.items() for number in numbers
@@ -233,9 +242,7 @@ class LogAdmin(Closing):
         except LogError:
             self._known = {}
             raise
-        return {
-            TopicPartition(each.topic, each.partition): int(offset.offset) for each, offset in answer.items()
-        }
+        return {TopicPartition(each.topic, each.partition): at for each, at in answer.items()}
 
     def _known_partitions(self, topics: set[str]) -> dict[str, list[int]]:
         now_s = time.monotonic()

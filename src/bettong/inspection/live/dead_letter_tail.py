@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
@@ -27,7 +28,8 @@ _ANSWER_WAIT_S_MAX = 1.5
 class DeadLetterTail(Closing):
     """Counts dead letters: those of the newest 10,000 records, then all new ones. For one thread.
 
-    A frame that was written again counts once, as long as its origin is among the last 100,000.
+    A frame that was written again counts once, as long as its origin is among the last 100,000. Where older records
+    were not read, any dead letter may be a copy of one there.
     """
 
     def __init__(self, kafka: KafkaConnection, application: str, *, frame_bytes_max: int) -> None:
@@ -37,6 +39,7 @@ class DeadLetterTail(Closing):
         self._frame_bytes_max = frame_bytes_max
         self._reader: LogReader | None = None
         self._counts = ReasonCounts()
+        self._begun_late: set[int] = set()  # partitions whose oldest records were not read
         self._highest: OrderedDict[tuple[int, Origin], SequenceNumber] = OrderedDict()
 
     def count(self, seconds: float) -> ReasonCounts:
@@ -66,6 +69,7 @@ class DeadLetterTail(Closing):
             firsts, ends = admin.beginnings([self._topic]), admin.ends([self._topic])
         each_max = max(1, _RECORDS_MAX // max(1, len(firsts)))
         starts = {id_: max(first, ends[id_] - each_max) for id_, first in firsts.items()}
+        self._begun_late = {id_.partition for id_, first in firsts.items() if starts[id_] > first}
         self._counts = ReasonCounts(skipped=sum(starts[id_] - first for id_, first in firsts.items()))
         self._reader = LogReader(
             self._kafka, starts, frame_bytes_max=self._frame_bytes_max, fetch_bytes_max=4 * 1024 * 1024
@@ -76,7 +80,8 @@ class DeadLetterTail(Closing):
         for record in records:
             for frame in readable(record):
                 if self._is_new(record, frame):
-                    yield from dead_letters_of(record, frame)
+                    late = record.partition in self._begun_late
+                    yield from (replace(each, may_be_copy=late) for each in dead_letters_of(record, frame))
 
     def _is_new(self, record: Record, frame: Frame) -> bool:
         key = (record.partition, frame.origin)

@@ -72,13 +72,14 @@ def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
     """Sends a dead letter's message, and leaves a mark of that; returns whether the source could read it.
 
     The stream is named after the dead letter and the message is its frame 1, so a consumer that has seen it skips it
-    as a duplicate. A session leaves the mark if the sender knew at its opening that the frame had arrived. If not,
-    because the leases of streams were lost in between, the frame is sent once more. Raises ClientError, also when no
-    session left the mark.
+    as a duplicate. The stream ends with each session, so no watermark waits for it; consumers keep its number for as
+    long as that of a silent one. A session leaves the mark if the sender knew at its opening that the frame had
+    arrived. If not, because the leases of streams were lost in between, the frame is sent once more. Raises
+    ClientError, also when no session left the mark.
     """
     taken = True
     for _ in range(_SESSIONS_MAX):
-        with Sender(target, resend.source, id_.stream) as sender:
+        with Sender(target, resend.source, id_.stream, finite=True) as sender:
             if sender.acknowledged:
                 return taken
             if resend.row is not None:

@@ -69,7 +69,7 @@ export function eventsPlace(root, description) {
               h("td", {}, moment(each.time_s, { day: true })),
               h("td", { class: "name", title: each.computation }, each.computation),
               h("td", { class: "text" }, each.reason, trace(each)),
-              h("td", { class: "text mono" }, each.message),
+              h("td", { class: "text mono" }, each.message, each.message_truncated || each.truncated ? " …" : ""),
               h("td", { class: "quiet" }, `${each.origin}, frame ${each.sequence} [${each.index}]`),
               h("td", { class: "mono" }, each.id, each.sent_again ? h("span", { class: "badge good" }, "sent again") : retrying && h("button", { type: "button", class: "small", "data-retry": each.id, "aria-label": `Send ${each.id} again` }, "Send again …"))))))),
       found && h("p", { class: "body quiet small" }, `The newest ${found.dead_letters.length} of ${found.total.toLocaleString("en")}. ${retrying ? "Each is sent again once, however often it is asked for." : "bettong dead-letters retry sends them again, each once."}`));
