@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pytest
 
@@ -297,6 +297,26 @@ def test_times_that_are_none_are_refused() -> None:
     for wrong in (lambda: clock(-1), clock, lambda: watermark(midnight), lambda: watermark(-1)):
         with pytest.raises(CaseError):
             wrong()
+
+
+@pytest.mark.parametrize(
+    ("reader", "row"),
+    [
+        ({"format": "json"}, b'{"user": "a", "at": %d}'),
+        ({"decoder": bettong.each(lambda row: Click("a", at=int(row)))}, b"%d"),
+    ],
+)
+def test_the_log_clock_begins_at_the_newest_event_time_of_bytes_too(
+    reader: dict[str, Any], row: bytes
+) -> None:
+    app = Application("bytes")
+    app.source("clicks", schema=Click, key="user", event_time="at", **reader).sink("out")
+    newest_ns = int(BEGIN.timestamp()) * 10**9 + 2000 * HOUR_NS
+    session = AppSession(app)
+    session.step(("clicks", [row % (newest_ns - HOUR_NS), b"none", row % newest_ns]))
+    assert session.now_ns == newest_ns
+    assert [each.at for each in session.outcome.outputs["out"]] == [newest_ns - HOUR_NS, newest_ns]
+    assert [each.message for each in session.outcome.dead_letters] == ["none"]
 
 
 def test_a_small_case_takes_milliseconds() -> None:
