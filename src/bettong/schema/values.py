@@ -135,6 +135,17 @@ def rounded(values: Iterable[Any], numbers: Array) -> tuple[str, int] | None:
     return None
 
 
+def check_ends(values: Iterable[str]) -> None:
+    """Raises UnfitValueError for the first text that would lose its end, for padding is left out when it is read."""
+    for row, value in enumerate(values):
+        if value.endswith("\0"):
+            raise UnfitValueError(
+                f"{shown(value)} ends in a zero byte, with which text of a fixed width is padded: strip it, or give the"
+                " field no Width",
+                row,
+            )
+
+
 def _column(field: Field, values: list[Any]) -> Column:
     """A column of Python values. Raises UnfitValueError."""
     try:
@@ -148,8 +159,10 @@ def _column(field: Field, values: list[Any]) -> Column:
                 # Without Arrow, which would load pandas (22 MB) to check whether the list is one of its types.
                 return np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
-        elif field.kind in (Kind.TEXT, Kind.BYTES):
-            return _fixed_text(field, values, field.dtype)
+        elif field.kind is Kind.TEXT:
+            return _fixed_text(values, field.dtype)
+        elif field.kind is Kind.BYTES:
+            return _fixed_bytes(values, field.dtype)
         else:
             # As fast as the other check, which floats need not.
             all_floats = field.kind is Kind.FLOAT and list(map(type, values)).count(float) == len(values)
@@ -215,13 +228,19 @@ def _can_change(value: object) -> bool:
     return False
 
 
-def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:
-    encoded = list(map(str.encode, values)) if field.kind is Kind.TEXT else values
-    if not encoded:
-        return np.empty(0, dtype)
-    if set(map(type, encoded)) != {bytes} or max(map(len, encoded)) > dtype.itemsize:
+def _fixed_text(values: list[Any], dtype: np.dtype[Any]) -> Array:
+    encoded = list(map(str.encode, values))
+    if max(map(len, encoded), default=0) > dtype.itemsize:
         _check_text(encoded, dtype.itemsize)
+    if b"\0" in b"".join(encoded):
+        check_ends(values)
     return np.array(encoded, dtype)
+
+
+def _fixed_bytes(values: list[Any], dtype: np.dtype[Any]) -> Array:
+    if values and (set(map(type, values)) != {bytes} or max(map(len, values)) > dtype.itemsize):
+        _check_text(values, dtype.itemsize)
+    return np.array(values, dtype)
 
 
 def _check_text(values: list[Any], width: int) -> None:
