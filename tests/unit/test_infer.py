@@ -78,8 +78,8 @@ def lines(*rows: Any) -> str:
     [
         ([1, -(2**63)], "int"),
         ([1, 2**64 - 1], "bettong.u64"),
-        ([1, 2**64], "float  # of whole numbers beyond 2**53 only those that it holds"),
-        ([-1, 2**63], "float  # of whole numbers beyond 2**53 only those that it holds"),
+        ([1, 2**64], "float  # whole numbers beyond 2**53 lose digits"),
+        ([-1, 2**63], "float  # whole numbers beyond 2**53 lose digits"),
         ([10**400], "bettong.Json  # whole numbers too large for a float"),
         ([1, 2.5], "float  # also whole numbers"),
         ([1.5, "NaN", "-Infinity"], "float"),

@@ -163,7 +163,7 @@ def _number_type(seen: Observed) -> _Type:
     except OverflowError:
         return _json_type(seen, "whole numbers too large for a float")
     if max(-least, most) > 2**53:
-        return _Type("float", "of whole numbers beyond 2**53 only those that it holds")
+        return _Type("float", "whole numbers beyond 2**53 lose digits")
     return _Type("float", "also whole numbers" if seen.whole else "")
 
 

@@ -29,9 +29,6 @@ ROWS_MIN = 64
 _SHORT_BYTES = 600
 _OPENINGS_MAX = 500
 _MANY_DIGITS = re.compile(rb"\d{600}")
-# What may be a whole number beyond 2**53, of which Arrow would round the digits of a float field.
-_LONG_WHOLE = re.compile(rb"[:\s]-?\d{16,}\s*[,}]")
-_WHOLE_MAX = 2**53
 # Words that Arrow accepts and Python does not: Inf, -NaN, NaN.5.
 _NO_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf(?:inity)?)(?:\s*[,\]}]|\.|[eE][-+\d])")
 
@@ -72,8 +69,6 @@ class ColumnReader:
         one_block = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         table = arrow_json.read_json(pa.BufferReader(block), one_block, self.options)
         _check(len(table) == len(rows))
-        if any(each.kind is Kind.FLOAT and _is_long(table.column(each.name)) for each in self.fields):
-            _check(_LONG_WHOLE.search(block) is None)
         return table
 
 
@@ -104,11 +99,6 @@ def _column(field: Field, found: pa.ChunkedArray) -> Column:
     # Also null where a field is missing, which may have a default.
     _check(not found.null_count)
     return _COLUMNS[field.kind](field, found.chunk(0))
-
-
-def _is_long(found: pa.ChunkedArray) -> bool:
-    """Whether a number may be one whose digits were rounded."""
-    return bool((np.abs(found.to_numpy()) >= _WHOLE_MAX).any())
 
 
 def _whole(field: Field, found: pa.Array) -> Column:

@@ -8,7 +8,6 @@ import base64
 import contextlib
 import math
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,25 +75,15 @@ def float_of_word(value: str) -> float | None:
 
 
 def float_of(value: object) -> float:
-    """The float of a JSON value: a number, or the text for one that JSON does not have. Raises UnfitValueError.
-
-    Of whole numbers it takes those that are floats, also as JavaScript and Go write them: `2**60` is
-    1152921504606847000.
-    """
+    """The float of a JSON value: a number, or the text for one that JSON does not have. Raises UnfitValueError."""
     if isinstance(value, str) and value in _NO_NUMBERS:
         return _NO_NUMBERS[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnfitValueError(f"expected a number, got {type(value).__name__}")
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
         raise UnfitValueError("a whole number that is too large for a float") from None
-    if isinstance(value, int) and number != value and int(Decimal(repr(number))) != value:
-        raise UnfitValueError(
-            f"{shown(value)} has more digits than a float holds: make the field an int, or write `.0` behind the number"
-            " to have it rounded"
-        )
-    return number
 
 
 def _whole(field: Field, *, bools: bool) -> Reader:

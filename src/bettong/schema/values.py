@@ -4,7 +4,7 @@ A value that does not fit its field is refused; nothing is rounded or truncated 
 """
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import Field, Kind, not_utf8
-from bettong.schema.form import UnfitValueError, shown
+from bettong.schema.form import UnfitValueError
 from bettong.user_errors import ANY_ERROR, reason_of
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -20,8 +20,6 @@ Column: TypeAlias = Array | pa.Array
 
 # The number of values examined to see whether a text column repeats itself.
 _SAMPLE = 512
-# Up to it a float of so many bits holds each whole number.
-_WHOLE_MAX = {32: 2**24, 64: 2**53}
 
 
 def column_of_values(field: Field, values: list[Any]) -> Column:
@@ -120,21 +118,6 @@ def wrong_value(field: Field, values: Column) -> tuple[str, int] | None:
     return None
 
 
-def rounded(values: Iterable[Any], numbers: Array) -> tuple[str, int] | None:
-    """The reason and the row of the first whole number among values that has more digits than the float made of it."""
-    bits = 8 * numbers.itemsize
-    if not (np.abs(numbers) >= _WHOLE_MAX[bits]).any():
-        return None
-    for row, (value, number) in enumerate(zip(values, numbers.tolist(), strict=True)):
-        if hasattr(value, "__index__") and int(value) != number:
-            reason = (
-                f"{shown(int(value))} has more digits than a float of {bits} bits: make the field an int, or round the"
-                " value by float()"
-            )
-            return reason, row
-    return None
-
-
 def check_ends(values: Iterable[str]) -> None:
     """Raises UnfitValueError for the first text that would lose its end, for padding is left out when it is read."""
     for row, value in enumerate(values):
@@ -164,16 +147,11 @@ def _column(field: Field, values: list[Any]) -> Column:
         elif field.kind is Kind.BYTES:
             return _fixed_bytes(values, field.dtype)
         else:
-            # As fast as the other check, which floats need not.
-            all_floats = field.kind is Kind.FLOAT and list(map(type, values)).count(float) == len(values)
-            if not all_floats:
-                _check_unchanging(field, values)
+            _check_unchanging(field, values)
             # Arrow and numpy would truncate 1.5 to an integer; Python's array refuses it, and is faster.
             numbers = np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             if field.dtype == np.float32 and (np.isinf(numbers) & np.isfinite(values)).any():
                 raise OverflowError("a number too large for 32 bits")
-            if field.kind is Kind.FLOAT and not all_floats and (found := rounded(values, numbers)):
-                raise UnfitValueError(*found)
             return numbers
     except UnfitValueError:
         raise

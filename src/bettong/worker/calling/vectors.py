@@ -18,7 +18,7 @@ from bettong.schema.casting import cast_to
 from bettong.schema.fields import Field, Kind, not_utf8
 from bettong.schema.form import Form, UnfitValueError
 from bettong.schema.schema import Schema
-from bettong.schema.values import arrow_of_numpy, column_of_values, rounded
+from bettong.schema.values import arrow_of_numpy, column_of_values
 from bettong.worker.calling.results import Results
 
 _PLAIN = (bool, int, float, str, bytes)
@@ -282,8 +282,6 @@ def _numbers(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
     numbers = array.astype(dtype, copy=_can_change(array))
     if dtype == np.float32 and (np.isinf(numbers) & np.isfinite(array)).any():
         raise SchemaError(f"field {field.name!r}: a number too large for 32 bits")
-    if field.kind is Kind.FLOAT and array.dtype.kind in "iu" and (found := rounded(array, numbers)):
-        raise SchemaError(f"field {field.name!r}: {found[0]}")
     return numbers
 
 

@@ -24,7 +24,6 @@ from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_values
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
-from bettong.schema.values import rounded
 from bettong.worker.state.item_tables import PANE_WORDS, ItemSegments
 from bettong.worker.windows.fold_kernels import (
     ADD,
@@ -368,8 +367,6 @@ def _fitting_column(field: Field, values: Array) -> Array | None:
         wide = values.astype(np.float64)
         with np.errstate(over="ignore"):
             numbers = wide.astype(dtype)
-        if values.dtype.kind != "f" and rounded(values, numbers) is not None:
-            return None
         return None if (np.isinf(numbers) & np.isfinite(wide)).any() else numbers
     if dtype.kind == "S" and values.dtype.itemsize > dtype.itemsize:
         is_longer = field.kind is Kind.BYTES or np.strings.str_len(values).max(initial=0) > dtype.itemsize
