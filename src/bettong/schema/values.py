@@ -1,10 +1,10 @@
 """Values of fields as columns: numpy arrays where a width is fixed, Arrow arrays elsewhere.
 
-A value that does not fit its field is refused; nothing is rounded or truncated except a float to its field's 32 bits.
+A value that does not fit its field is refused; nothing is rounded or truncated except a number to its field's float.
 """
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import Field, Kind, not_utf8
-from bettong.schema.form import UnfitValueError
+from bettong.schema.form import UnfitValueError, shown
 from bettong.user_errors import ANY_ERROR, reason_of
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
