@@ -13,14 +13,20 @@ Pytest finds it by itself where Bettong is installed. It imports nothing of Bett
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import SequenceMatcher
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 # Lines around a difference that show what is the same, and lines in all.
 _AROUND = 2
 _LINES_MAX = 60
+# The least width of a message's number.
+_WIDTH = 3
+# The most work to find out which messages belong together, in pairs of like ones times messages: a second or two. It
+# grows with the square or the cube of the messages. Beyond it, of some thousand, those at one place are compared.
+_WORK_MAX = 30_000_000
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
@@ -43,51 +49,91 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 def stream_difference(found: Sequence[Any], expected: Sequence[Any]) -> list[str]:
     """Two lists of messages side by side: what is alike, what is more, what is missing, and fields that differ."""
     lines = list(_compared(found, expected))
-    changed = [number for number, line in enumerate(lines) if line[_SIGN] != " "]
+    changed = [number for number, line in enumerate(lines) if line.sign != " "]
     near = {
         number + by
         for number in changed
         for by in range(-_AROUND, _AROUND + 1)
         if 0 <= number + by < len(lines)
     }
+    width = max([_WIDTH, *(len(str(lines[number].number)) for number in near)])
     shown: list[str] = []
     for number, line in enumerate(lines):
         if number in near:
-            shown.append(line)
+            shown.append(f"{line.number:>{width}} {line.sign} {line.text}")
         elif not shown or shown[-1] != "  ...":
             shown.append("  ...")
     counted = f"{_counted(found)}, expected {len(expected)}"
     return [counted, *shown[:_LINES_MAX], *(["  ..."] if len(shown) > _LINES_MAX else [])]
 
 
-# Where in a line stands what it is.
-_SIGN = 4
+class _Line(NamedTuple):
+    """`number`: of a message; empty for one of its fields."""
+
+    number: int | str
+    sign: str
+    text: str
 
 
-def _compared(found: Sequence[Any], expected: Sequence[Any]) -> Iterator[str]:
+def _compared(found: Sequence[Any], expected: Sequence[Any]) -> Iterator[_Line]:
     texts, others = list(map(repr, found)), list(map(repr, expected))
-    for what, first, last, start, stop in SequenceMatcher(None, texts, others, autojunk=False).get_opcodes():
-        if what == "equal":
-            yield from (_line(number, " ", texts[number]) for number in range(first, last))
-            continue
+    for first, last, start, stop in _parts(texts, others):
         both = min(last - first, stop - start)
         for by in range(both):
-            yield _line(first + by, "~", texts[first + by])
-            yield from _fields(found[first + by], expected[start + by])
+            own, other = found[first + by], expected[start + by]
+            alike = texts[first + by] == others[start + by] and _equal(own, other)
+            yield _Line(first + by, " " if alike else "~", texts[first + by])
+            if not alike:
+                yield from (_Line("", "~", f"  {text}") for text in _fields(own, other))
         for number in range(first + both, last):
-            yield _line(number, "+", f"{texts[number]}    (not expected)")
+            yield _Line(number, "+", f"{texts[number]}    (not expected)")
         for number in range(start + both, stop):
-            yield _line(number, "-", f"{others[number]}    (missing)")
+            yield _Line(number, "-", f"{others[number]}    (missing)")
+
+
+def _parts(texts: list[str], others: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    """From where to where each part is in both. Of one part, messages at one place belong together."""
+    first, last, stop = 0, len(texts), len(others)
+    while first < min(last, stop) and texts[first] == others[first]:
+        first += 1
+    while first < min(last, stop) and texts[last - 1] == others[stop - 1]:
+        last, stop = last - 1, stop - 1
+    yield 0, first, 0, first
+    own, other = texts[first:last], others[first:stop]
+    often = Counter(other)
+    if sum(often[text] for text in own) * max(len(own), len(other)) > _WORK_MAX:
+        yield first, last, first, stop
+    else:
+        for _, *positions in SequenceMatcher(None, own, other, autojunk=False).get_opcodes():
+            begin, end, start, until = (position + first for position in positions)
+            yield begin, end, start, until
+    yield last, len(texts), stop, len(others)
 
 
 def _fields(found: Any, expected: Any) -> Iterator[str]:
-    if type(found) is type(expected) and is_dataclass(found):
-        for field in fields(found):
-            own, other = getattr(found, field.name), getattr(expected, field.name)
-            if repr(own) != repr(other):
-                yield f"    ~   {field.name}: {own!r}, expected {other!r}"
-    else:
-        yield f"    ~   expected {expected!r}"
+    if type(found) is not type(expected) or not is_dataclass(found):
+        yield f"expected {expected!r}"
+        return
+    is_reported = False
+    for field in fields(found):
+        own, other = getattr(found, field.name), getattr(expected, field.name)
+        if repr(own) != repr(other):
+            yield f"{field.name}: {own!r}, expected {other!r}"
+            is_reported = True
+        elif not _equal(own, other):
+            why = "NaN equals nothing" if own != own else "alike as text, and not equal"  # noqa: PLR0124
+            yield f"{field.name}: {own!r}, expected {other!r} ({why})"
+            is_reported = True
+    if not is_reported:
+        yield f"alike as text, and not equal: see {type(found).__name__}.__eq__"
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """As a list compares them. What cannot be compared, such as arrays, is equal if its text is."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - of a user's class
+        return True
 
 
 def _of_field(found: Any, expected: Any) -> Iterator[str]:
@@ -104,10 +150,6 @@ def _of_field(found: Any, expected: Any) -> Iterator[str]:
         yield from stream_difference(found, expected)
     else:
         yield f"{found!r}, expected {expected!r}"
-
-
-def _line(number: int, sign: str, text: str) -> str:
-    return f"{number:>3} {sign} {text}"
 
 
 def _counted(found: Sequence[Any]) -> str:

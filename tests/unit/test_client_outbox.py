@@ -13,7 +13,7 @@ from bettong import Width, f64, i16, u8
 from bettong.client.outbox import Outbox
 from bettong.errors import SchemaError
 from bettong.schema.schema import schema_of
-from bettong.schema.tables import batch_of
+from bettong.schema.tables import TableSchema, batch_of
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Receipt
 from bettong.worker.calling.vectors import one_each_of
 
@@ -235,6 +235,60 @@ def test_so_they_do_as_columns_that_a_vectorized_function_returns() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["IBM", "X\0"], r"'X\\x00' ends in a zero byte, .*: strip it, or give the field no Width"),
+        (pa.array(["IBM", "X\0"]).dictionary_encode(), "ends in a zero byte"),
+        (
+            [b"IBM", b"\xff"],
+            "is text, and its value 1 is no UTF-8: encode it as UTF-8, or make the field bytes",
+        ),
+        (np.array([b"IBM", b"\xff"]), "its value 1 is no UTF-8"),
+        (np.array([b"IBM", b"\xff"], "S4"), "its value 1 is no UTF-8"),
+        (np.array([b"IBM", b"123456\xff"]), "has values of more than 4 bytes"),
+        (pa.array([b"IBM\0", b"\xff\0\0\0"], pa.binary(4)), "its value 1 is no UTF-8"),
+    ],
+)
+def test_text_of_a_fixed_width_is_refused_where_it_is_no_utf8_or_would_lose_its_end(
+    texts: Any, reason: str
+) -> None:
+    with pytest.raises(SchemaError, match=f"^column 'symbol'.*{reason}"):
+        batch_of(SCHEMA, {**TABLE, "symbol": texts})
+    unnamed = pa.schema([field.remove_metadata() for field in SCHEMA])  # of an older sender: it may be bytes
+    if "UTF-8" in reason:
+        assert batch_of(unnamed, {**TABLE, "symbol": texts}).num_rows == 2
+
+
+def test_neither_is_a_table_taken_that_has_its_types_already() -> None:
+    symbols = np.array(["grö".encode(), b"\xff"], "S4")
+
+    @dataclass
+    class Symbol:
+        symbol: Annotated[str, Width(4)]
+
+    schema = TableSchema(schema_of(Symbol).arrow)
+    assert schema.fixed_values({"symbol": symbols[:1]}) == ["grö".encode()]
+    assert schema.fixed_values({"symbol": symbols}) is None
+    wrong = pa.RecordBatch.from_arrays(
+        [pa.array(["grö".encode(), b"\xff\0\0\0"], pa.binary(4))], schema=schema.arrow
+    )
+    with pytest.raises(SchemaError, match="its value 1 is no UTF-8"):
+        schema.batch(wrong)
+
+
+def test_bytes_for_text_may_be_padded_already() -> None:
+    for padded in (
+        [b"IBM", b"X\0"],
+        np.array([b"IBM", b"X\0"]),
+        pa.array([b"IBM\0", b"X\0\0\0"], pa.binary(4)),
+    ):
+        assert batch_of(SCHEMA, {**TABLE, "symbol": padded}).column("symbol").to_pylist() == [
+            b"IBM\0",
+            b"X\0\0\0",
+        ]
+
+
 class Derived(np.ndarray[Any, np.dtype[Any]]):
     """A class of somebody's own, as numpy's own memmap."""
 
@@ -244,12 +298,12 @@ def test_columns_of_classes_derived_from_numpys_array_are_as_those_of_the_array(
     kind: type[np.ndarray[Any, np.dtype[Any]]],
 ) -> None:
     """Arrow would end bytes at their first zero."""
-    plain = {**TABLE, "symbol": np.array([b"\xff\0d", b"X"]), "side": np.array([1, 2], np.uint8)}
+    plain = {**TABLE, "symbol": np.array(["é\0d".encode(), b"X"]), "side": np.array([1, 2], np.uint8)}
     derived = {
         name: each.view(kind) if isinstance(each, np.ndarray) else each for name, each in plain.items()
     }
     assert batch_of(SCHEMA, derived).equals(batch_of(SCHEMA, plain))
-    assert batch_of(SCHEMA, plain).column("symbol").to_pylist() == [b"\xff\0d\0", b"X\0\0\0"]
+    assert batch_of(SCHEMA, plain).column("symbol").to_pylist() == ["é\0d".encode(), b"X\0\0\0"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -202,10 +203,15 @@ def test_one_message_that_does_not_fit_costs_few_passes_over_the_others() -> Non
     assert looks < 8 * len(messages)
 
 
-def test_bytes_of_a_fixed_width_keep_their_nuls_and_text_does_not() -> None:
-    columns = Columns.of_messages(WIDE, [changed(blob4=b"a", text8="a\0")])
+def test_bytes_of_a_fixed_width_are_padded_and_text_that_ends_as_padding_does_is_refused() -> None:
+    columns = Columns.of_messages(WIDE, [changed(blob4=b"a", text8="a\0b")])
     message = columns.messages()[0]
-    assert (message.blob4, message.text8) == (b"a\0\0\0", "a")
+    assert (message.blob4, message.text8) == (b"a\0\0\0", "a\0b")
+    for text in ("a\0", "\0"):
+        shown = re.escape(repr(text))
+        reason = rf"field 'text8': {shown} ends in a zero byte, .*: strip it, or give the field no Width"
+        with pytest.raises(SchemaError, match=reason):
+            Columns.of_messages(WIDE, [changed(), changed(text8=text)])
 
 
 def test_columns_of_no_messages_have_no_rows() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -46,6 +47,59 @@ def test_long_differences_are_shortened() -> None:
     found = stream_difference([Count("a", number) for number in range(1000)], [])
     assert len(found) < 70
     assert found[0] == "1000 messages, expected 0"
+
+
+def test_a_difference_is_shown_wherever_it_is() -> None:
+    found = [Count("a", number) for number in range(1200)]
+    expected = [*found[:1100], Count("b", 1100), *found[1101:]]
+    assert stream_difference(found, expected) == [
+        "1200 messages, expected 1200",
+        "  ...",
+        "1098   Count(user='a', total=1098)",
+        "1099   Count(user='a', total=1099)",
+        "1100 ~ Count(user='a', total=1100)",
+        "     ~   user: 'a', expected 'b'",
+        "1101   Count(user='a', total=1101)",
+        "1102   Count(user='a', total=1102)",
+        "  ...",
+    ]
+
+
+def test_many_messages_are_compared_in_little_time() -> None:
+    same = [Count("a", 1)] * 4000
+    begun_s = time.thread_time()
+    found = stream_difference([*same, Count("b", 2), *same], [*same, *same])
+    assert [line for line in found if "b" in line] == ["4000 + Count(user='b', total=2)    (not expected)"]
+    found = stream_difference([Count("b", 2), *same], [*same, Count("c", 3)])
+    assert found[1:3] == ["   0 ~ Count(user='b', total=2)", "     ~   user: 'b', expected 'a'"]
+    assert found[-1] == "     ~   total: 1, expected 3"
+    assert time.thread_time() - begun_s < 1
+
+
+@dataclass
+class Measured:
+    mean: float
+
+
+@dataclass(eq=False)
+class Opened:
+    number: int
+
+
+def test_messages_that_only_look_alike_are_shown() -> None:
+    assert stream_difference(
+        [Measured(1.0), Measured(float("nan"))], [Measured(1.0), Measured(float("nan"))]
+    ) == [
+        "2 messages, expected 2",
+        "  0   Measured(mean=1.0)",
+        "  1 ~ Measured(mean=nan)",
+        "    ~   mean: nan, expected nan (NaN equals nothing)",
+    ]
+    assert stream_difference([Opened(1)], [Opened(1)]) == [
+        "1 message, expected 1",
+        "  0 ~ Opened(number=1)",
+        "    ~   alike as text, and not equal: see Opened.__eq__",
+    ]
 
 
 def test_outcomes_are_compared_part_by_part() -> None:

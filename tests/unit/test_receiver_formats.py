@@ -121,7 +121,7 @@ everything = st.builds(
     single=st.floats(width=32),
     flag=st.booleans(),
     text=st.text(st.characters(exclude_categories=["Cs"])),
-    short=st.text(st.characters(max_codepoint=127), max_size=8),
+    short=st.text(st.characters(min_codepoint=1, max_codepoint=127), max_size=8),
     data=st.binary(max_size=12),
     fixed=st.binary(min_size=4, max_size=4),
 )

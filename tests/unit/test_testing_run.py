@@ -8,12 +8,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pytest
 
 import bettong
 from bettong import NEVER, Application
+from bettong.config.service import ServiceSettings
 from bettong.testing import (
     CRASH,
     END,
@@ -34,6 +35,7 @@ from bettong.testing import (
     run,
     watermark,
 )
+from bettong.testing.memory_processor import FRAME_BYTES_MAX
 from tests.samples.clicks import (
     Click,
     Hour,
@@ -51,6 +53,11 @@ HOUR_NS = 3600 * 10**9
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CASE_MS_MAX = 10
 _ATTEMPTS = 5
+
+
+@dataclass
+class Text:
+    text: str
 
 
 def totals(*users: str) -> list[Total]:
@@ -297,6 +304,40 @@ def test_times_that_are_none_are_refused() -> None:
     for wrong in (lambda: clock(-1), clock, lambda: watermark(midnight), lambda: watermark(-1)):
         with pytest.raises(CaseError):
             wrong()
+
+
+@pytest.mark.parametrize(
+    ("reader", "row"),
+    [
+        ({"format": "json"}, b'{"user": "a", "at": %d}'),
+        ({"decoder": bettong.each(lambda row: Click("a", at=int(row)))}, b"%d"),
+    ],
+)
+def test_the_log_clock_begins_at_the_newest_event_time_of_bytes_too(
+    reader: dict[str, Any], row: bytes
+) -> None:
+    app = Application("bytes")
+    app.source("clicks", schema=Click, key="user", event_time="at", **reader).sink("out")
+    newest_ns = int(BEGIN.timestamp()) * 10**9 + 2000 * HOUR_NS
+    session = AppSession(app)
+    session.step(("clicks", [row % (newest_ns - HOUR_NS), b"none", row % newest_ns]))
+    assert session.now_ns == newest_ns
+    assert [each.at for each in session.outcome.outputs["out"]] == [newest_ns - HOUR_NS, newest_ns]
+    assert [each.message for each in session.outcome.dead_letters] == ["none"]
+
+
+def wordy(click: Click) -> Text:
+    return Text("x" * click.at)
+
+
+def test_a_result_may_be_as_large_as_in_production_by_default() -> None:
+    default = ServiceSettings.model_fields["frame_bytes_max"].default
+    assert default == FRAME_BYTES_MAX
+    app = Application("wordy")
+    app.source("clicks", schema=Click).map(wordy).sink("texts")
+    outcome = run(app, [("clicks", [Click("a", at=1_100_000), Click("a", at=default)])])
+    assert [len(each.text) for each in outcome.outputs["texts"]] == [1_100_000]
+    assert len(outcome.dead_letters) == 1
 
 
 def test_a_small_case_takes_milliseconds() -> None:

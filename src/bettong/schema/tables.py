@@ -16,10 +16,10 @@ from bettong.errors import SchemaError
 from bettong.schema.annotations import field_of_arrow
 from bettong.schema.casting import cast_to
 from bettong.schema.defaults import has_default, json_default
-from bettong.schema.fields import Field, Kind
+from bettong.schema.fields import Field, Kind, kind_name_of, not_utf8
 from bettong.schema.form import UnfitValueError
 from bettong.schema.json_values import reader_of
-from bettong.schema.values import arrow_of, arrow_of_numpy, check_array, column_of_values
+from bettong.schema.values import arrow_of, arrow_of_numpy, check_array, check_ends, column_of_values, view_of
 from bettong.user_errors import ANY_ERROR, cause_in_a_line
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -43,6 +43,7 @@ class TableSchema:
     def __init__(self, schema: pa.Schema) -> None:
         self.arrow = schema
         self._fields = [_Target.of(field) for field in schema]
+        self._texts = [index for index, each in enumerate(self._fields) if each.is_fixed_text]
 
     def batch(self, table: Table) -> pa.RecordBatch:
         """A record batch of exactly this schema, without a copy if the table has it already.
@@ -53,7 +54,7 @@ class TableSchema:
         """
         if isinstance(table, pa.RecordBatch) and table.schema.equals(self.arrow):
             for target, column in zip(self._fields, table.columns, strict=True):
-                _checked_bools(target, _without_nulls(target, column))
+                _checked(target, _without_nulls(target, column))
             return table
         columns = _by_name(table)
         lacking = [each.arrow for each in self._fields if each.name not in columns]
@@ -68,15 +69,19 @@ class TableSchema:
     def fixed_values(self, table: Table) -> list[bytes] | None:
         """The bytes of each column, copied, in a fifth of the time of `batch`.
 
-        None unless it is a dict of numpy arrays of exactly their fields' types: then `batch` converts it, or says what
-        is wrong.
+        None unless it is a dict of numpy arrays of exactly their fields' types, with values that they have: then
+        `batch` converts it, or says what is wrong.
         """
         if not isinstance(table, dict):
             return None
         columns: list[Any] = [table.get(each.name) for each in self._fields]
         if not all(map(_is_exact, self._fields, columns)) or len(set(map(len, columns))) != 1:
             return None
-        return [column.tobytes() for column in columns]
+        found = [column.tobytes() for column in columns]
+        for index in self._texts:
+            if not found[index].isascii() and not_utf8(columns[index]):
+                return None
+        return found
 
     def _defaults(self, lacking: list[pa.Field], columns: Mapping[str, Any]) -> dict[str, pa.Array]:
         missing = [field.name for field in lacking if not has_default(field)]
@@ -99,6 +104,7 @@ class _Target:
     name: str
     type: pa.DataType
     is_fixed_bytes: bool
+    is_fixed_text: bool
     is_bool: bool
     is_nullable: bool
 
@@ -111,6 +117,8 @@ class _Target:
             field.name,
             field.type,
             is_fixed_bytes=pa.types.is_fixed_size_binary(field.type),
+            # An older sender does not name the kind: then it may be bytes.
+            is_fixed_text=described.dtype is not None and kind_name_of(field) == Kind.TEXT,
             is_bool=described.kind is Kind.BOOL,
             is_nullable=field.nullable,
         )
@@ -174,7 +182,7 @@ def _column(target: _Target, values: Any) -> pa.Array:
             if values.dtype.kind == "S" and target.is_fixed_bytes:
                 return _of_bytes(target, values)
             if known.dtype is not None and values.dtype == known.dtype:
-                return _checked_bools(target, _of_numbers(target.type, values))
+                return _checked(target, _of_numbers(target.type, values))
         array = values if isinstance(values, pa.Array) else _array(target.arrow, values)
         return _without_nulls(target, _converted(target, array))
     except (pa.ArrowException, ValueError, TypeError, UnicodeError) as error:
@@ -183,7 +191,7 @@ def _column(target: _Target, values: Any) -> pa.Array:
 
 def _converted(target: _Target, array: pa.Array) -> pa.Array:
     if array.type.equals(target.type):
-        return _checked_bools(target, array)
+        return _checked(target, array)
     is_text = target.is_fixed_bytes or _is_text(target.type)
     if is_text and not (_is_text(array.type) or pa.types.is_null(array.type)):
         raise SchemaError(f"column {target.name!r} is text or bytes, and got {array.type}")
@@ -191,7 +199,7 @@ def _converted(target: _Target, array: pa.Array) -> pa.Array:
         return _padded(target, array)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
-    return _checked_bools(target, _not_infinite(target.arrow, array, array.cast(target.type)))
+    return _checked(target, _not_infinite(target.arrow, array, array.cast(target.type)))
 
 
 def _of_numbers(kind: pa.DataType, values: Array) -> pa.Array:
@@ -209,25 +217,41 @@ def _array(field: pa.Field, values: Any) -> pa.Array:
             raise SchemaError(f"column {field.name!r} does not fit {field.type}: {error}") from None
 
 
-def _checked_bools(target: _Target, array: pa.Array) -> pa.Array:
-    """Refuses bytes of bools other than 0 and 1."""
+def _checked(target: _Target, array: pa.Array) -> pa.Array:
+    """Refuses bytes of bools other than 0 and 1, and text of a fixed width that is no UTF-8."""
+    if target.is_fixed_text:
+        _check_utf8(target, view_of(target.described, array))
     if target.is_bool and (largest := pc.max(array).as_py()) is not None and largest > 1:
         raise SchemaError(f"column {target.name!r} is true or false, 1 or 0, and got {largest}")
     return array
+
+
+def _check_utf8(target: _Target, values: Array) -> None:
+    if bad := not_utf8(values):
+        raise SchemaError(
+            f"column {target.name!r} is text, and its value {bad[0]} is no UTF-8: encode it as UTF-8, or make the field"
+            " bytes"
+        )
 
 
 def _is_text(kind: pa.DataType) -> bool:
     """Whether values are text or bytes. Arrow would convert numbers to text silently."""
     if pa.types.is_dictionary(kind):
         return _is_text(kind.value_type)
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    more = (
+    tests = (
         pa.types.is_binary,
         pa.types.is_large_binary,
         pa.types.is_binary_view,
         pa.types.is_fixed_size_binary,
     )
-    return any(test(kind) for test in (*tests, *more))
+    return _is_string(kind) or any(test(kind) for test in tests)
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_string(kind.value_type)
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in tests)
 
 
 def _not_infinite(field: pa.Field, given: pa.Array, cast: pa.Array) -> pa.Array:
@@ -240,7 +264,8 @@ def _not_infinite(field: pa.Field, given: pa.Array, cast: pa.Array) -> pa.Array:
 
 
 def _padded(target: _Target, array: pa.Array) -> pa.Array:
-    """Text or bytes as bytes of the field's width."""
+    """Text or bytes as bytes of the field's width. Bytes may be padded already, text may not."""
+    is_text = target.is_fixed_text and _is_string(array.type)
     if pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.binary())
     array = (
@@ -250,6 +275,11 @@ def _padded(target: _Target, array: pa.Array) -> pa.Array:
     )
     if array.null_count:
         raise SchemaError(f"column {target.name!r} has nulls; give every message a value")
+    if is_text and pc.any(pc.ends_with(array, "\0")).as_py():
+        try:
+            check_ends(array.cast(pa.string()).to_pylist())
+        except UnfitValueError as error:
+            raise SchemaError(f"column {target.name!r}: {error.reason}") from None
     width = target.type.byte_width
     longest = pc.max(pc.binary_length(array)).as_py() or 0
     if longest > width:
@@ -262,6 +292,8 @@ def _of_bytes(target: _Target, values: Array) -> pa.Array:
     if values.dtype.itemsize > width and np.char.str_len(values).max(initial=0) > width:
         raise SchemaError(f"column {target.name!r} has values of more than {width} bytes")
     data = values if values.dtype.itemsize == width else values.astype(f"S{width}")
+    if target.is_fixed_text:
+        _check_utf8(target, data)
     return _of_numbers(target.type, data)
 
 

@@ -1,10 +1,10 @@
 """Values of fields as columns: numpy arrays where a width is fixed, Arrow arrays elsewhere.
 
-A value that does not fit its field is refused; nothing is rounded or truncated except a float to its field's 32 bits.
+A value that does not fit its field is refused; nothing is rounded or truncated except a number to its field's float.
 """
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import Field, Kind, not_utf8
-from bettong.schema.form import UnfitValueError
+from bettong.schema.form import UnfitValueError, shown
 from bettong.user_errors import ANY_ERROR, reason_of
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -118,6 +118,17 @@ def wrong_value(field: Field, values: Column) -> tuple[str, int] | None:
     return None
 
 
+def check_ends(values: Iterable[str]) -> None:
+    """Raises UnfitValueError for the first text that would lose its end, for padding is left out when it is read."""
+    for row, value in enumerate(values):
+        if value.endswith("\0"):
+            raise UnfitValueError(
+                f"{shown(value)} ends in a zero byte, with which text of a fixed width is padded: strip it, or give the"
+                " field no Width",
+                row,
+            )
+
+
 def _column(field: Field, values: list[Any]) -> Column:
     """A column of Python values. Raises UnfitValueError."""
     try:
@@ -131,8 +142,10 @@ def _column(field: Field, values: list[Any]) -> Column:
                 # Without Arrow, which would load pandas (22 MB) to check whether the list is one of its types.
                 return np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
-        elif field.kind in (Kind.TEXT, Kind.BYTES):
-            return _fixed_text(field, values, field.dtype)
+        elif field.kind is Kind.TEXT:
+            return _fixed_text(values, field.dtype)
+        elif field.kind is Kind.BYTES:
+            return _fixed_bytes(values, field.dtype)
         else:
             _check_unchanging(field, values)
             # Arrow and numpy would truncate 1.5 to an integer; Python's array refuses it, and is faster.
@@ -193,13 +206,19 @@ def _can_change(value: object) -> bool:
     return False
 
 
-def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:
-    encoded = list(map(str.encode, values)) if field.kind is Kind.TEXT else values
-    if not encoded:
-        return np.empty(0, dtype)
-    if set(map(type, encoded)) != {bytes} or max(map(len, encoded)) > dtype.itemsize:
+def _fixed_text(values: list[Any], dtype: np.dtype[Any]) -> Array:
+    encoded = list(map(str.encode, values))
+    if max(map(len, encoded), default=0) > dtype.itemsize:
         _check_text(encoded, dtype.itemsize)
+    if b"\0" in b"".join(encoded):
+        check_ends(values)
     return np.array(encoded, dtype)
+
+
+def _fixed_bytes(values: list[Any], dtype: np.dtype[Any]) -> Array:
+    if values and (set(map(type, values)) != {bytes} or max(map(len, values)) > dtype.itemsize):
+        _check_text(values, dtype.itemsize)
+    return np.array(values, dtype)
 
 
 def _check_text(values: list[Any], width: int) -> None:

@@ -13,7 +13,7 @@ from bettong.errors import CaseError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import CLOCK_NS_MAX, tick_record
 from bettong.identifiers import SequenceNumber
-from bettong.ingest.body import Body
+from bettong.ingest.body import Body, read_body
 from bettong.ingest.event_times import judge_event_times
 from bettong.ingest.refusal import Refusal
 from bettong.ingest.session import Append, Session, SourceRoute
@@ -167,13 +167,20 @@ def newest_ns(plan: Plan, frames: Iterable[ClientFrame]) -> int:
     newest = 0
     for sent in frames:
         source = sources[sent.source]
-        if source.event_time.of is None or isinstance(sent.messages[0], bytes):
+        if source.event_time.of is None:
             continue
         with suppress(SchemaError):  # it is raised where the frame is sent
-            body = Body(Columns.of_messages(source.schema, sent.messages))
+            body = _body(source, sent)
             latest_ns = CLOCK_NS_MAX - source.event_time.max_lead_ns
             newest = max(newest, judge_event_times(source, body, latest_ns).highest_ns)
     return newest
+
+
+def _body(source: Source, sent: ClientFrame) -> Body:
+    """The messages of a frame, as the session reads them. Raises SchemaError."""
+    if isinstance(sent.messages[0], bytes):
+        return read_body(source, IngestFrame(rows=Rows(messages=sent.messages)))
+    return Body(Columns.of_messages(source.schema, sent.messages))
 
 
 def _ingest_frame(source: Source, sent: ClientFrame, sequence: int, now_ns: int) -> IngestFrame:

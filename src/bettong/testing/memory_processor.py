@@ -30,7 +30,8 @@ from bettong.worker.partition import Assignment
 from bettong.worker.references.versions import ReferenceTables, StoredVersions
 from bettong.worker.stage_program import StageProgram
 
-FRAME_BYTES_MAX = 1024 * 1024
+# The default of `ServiceSettings.frame_bytes_max`.
+FRAME_BYTES_MAX = 4 * 1024 * 1024
 
 
 class AtEachRecord(Enum):
