@@ -43,8 +43,8 @@ def test_a_partition_that_rests_is_no_longer_said_to_be_unsaved(
     process = SimpleNamespace(
         uploads=uploads, metrics=SimpleNamespace(write=lambda _, values: record.update(values))
     )
-    monkeypatch.setattr(saving, "process_of", lambda _: process)
-    save = saving.Save(cast("ProcessorSettings", None), ((PARTITION, 5),))
+    monkeypatch.setattr(saving, "process_of", lambda *_: process)
+    save = saving.Save(cast("ProcessorSettings", None), "log", ((PARTITION, 5),))
     assert [each.num_rows for each in save(numbers())] == [0]
     assert uploads.fault(PARTITION) == "the bucket does not answer"
     durable.is_away = False

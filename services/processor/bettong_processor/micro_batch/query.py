@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -149,11 +150,12 @@ def start(
     checkpoint: str,
     stages: Mapping[str, str],
     first_offsets: Mapping[TopicPartition, int],
+    log_id: str,
     log: Logger,
 ) -> MicroBatch:
     """Starts the query: from `checkpoint` if it exists, else from `first_offsets`, else from the beginning.
 
-    `stages`: by their topics.
+    `stages`: by their topics. `log_id`: see `snapshot_stores`.
     """
     topics = tuple(stages)
     kafka = spark_options(settings.kafka_connection)
@@ -176,7 +178,7 @@ def start(
         .load()
     )
     records = source.select("topic", "partition", "offset", "value", *map(_beside, _BESIDE))
-    output = map_in_arrow(records, Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
+    output = map_in_arrow(records, Step(settings, log_id, time.time_ns() // 1_000_000), _OUTPUT)
     query = (
         output.select("topic", "partition", "value", _headers())
         .writeStream.format("kafka")
@@ -195,7 +197,8 @@ def start(
     progress = Progress.of(settings, store, stages, log, committed=lambda: ends_of(query.lastProgress))
     unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))
     ticking = _ticking(settings, store, stages, progress, log)
-    return MicroBatch(query, progress, ticking, unsaved, lambda ends: save(spark, settings, ends, log), log)
+    saving = partial(save, spark, settings, log_id, log=log)
+    return MicroBatch(query, progress, ticking, unsaved, saving, log)
 
 
 def _beside(name: str) -> Column:
