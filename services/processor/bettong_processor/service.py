@@ -20,7 +20,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisLogs, RedisSt
 from bettong.edges.snapshot_stores import clear_local_states, local_states, log_id, prepare, snapshot_store
 from bettong.edges.trace_export import require_exporter
 from bettong.errors import BettongError
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.services import PROCESSOR
@@ -35,6 +35,7 @@ from bettong_processor.micro_batch.offsets import (
     clear_unfinished,
     forget,
     forget_earlier,
+    is_behind,
     snapshot_offsets,
 )
 from bettong_processor.programs import programs
@@ -162,23 +163,8 @@ def _start(
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         lead.folds(settings.instance)
         return resident.start_run(context, settings, planned, store, log)
-    last = lead.folded_last()
-    if last not in {"", settings.instance} and forget(context, folder):
-        log.info(
-            "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
-        )
     checkpoint = settings.checkpoint_of(planned.application, prepared.generation)
-    if forget_earlier(context, folder, checkpoint):
-        log.info("checkpoints of before the repartitioning are deleted, snapshots say where to go on")
-    lead.folds(settings.instance)
-    snapshots = snapshot_store(settings.snapshots, planned.application, store)
-    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
-    metrics = LiveMetrics(store)
-    for (topic, partition), offset in first_offsets.items():
-        id_ = PartitionId(stage_of_topic(planned.application, topic), partition)
-        metrics.write_partition(id_, {SNAPSHOT_OFFSET.name: offset})
-    if clear_unfinished(context, checkpoint):
-        log.info("a batch had begun and was not committed: it is planned anew", checkpoint=checkpoint)
+    first_offsets = _first_offsets(context, settings, planned, store, lead, checkpoint, log)
     return micro_batch.start(
         SparkSession.builder.getOrCreate(),
         settings,
@@ -189,6 +175,38 @@ def _start(
         log_id=log_id(topic_ids),
         log=log,
     )
+
+
+def _first_offsets(
+    context: SparkContext,
+    settings: ProcessorSettings,
+    planned: Plan,
+    store: RedisStore,
+    lead: RedisLead,
+    checkpoint: str,
+    log: Logger,
+) -> dict[TopicPartition, int]:
+    """Where a query without a checkpoint starts. Deletes those that others have left behind, and unfinished batches."""
+    folder = settings.checkpoint_of(planned.application)
+    last = lead.folded_last()
+    if last not in {"", settings.instance} and forget(context, folder):
+        log.info(
+            "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
+        )
+    if forget_earlier(context, folder, checkpoint):
+        log.info("checkpoints of before the repartitioning are deleted, snapshots say where to go on")
+    lead.folds(settings.instance)
+    snapshots = snapshot_store(settings.snapshots, planned.application, store)
+    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
+    if is_behind(context, checkpoint, first_offsets) and forget(context, checkpoint):
+        log.info("snapshots are newer than the checkpoint: it is deleted, they say where to go on")
+    metrics = LiveMetrics(store)
+    for (topic, partition), offset in first_offsets.items():
+        id_ = PartitionId(stage_of_topic(planned.application, topic), partition)
+        metrics.write_partition(id_, {SNAPSHOT_OFFSET.name: offset})
+    if clear_unfinished(context, checkpoint):
+        log.info("a batch had begun and was not committed: it is planned anew", checkpoint=checkpoint)
+    return first_offsets
 
 
 def _check(
