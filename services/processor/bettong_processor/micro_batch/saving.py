@@ -17,6 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from bettong import metrics
 from bettong.config.processor import ProcessorSettings
+from bettong.errors import StoreError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong.topics import stage_of_topic
@@ -52,9 +53,13 @@ class Save:
         found: list[tuple[int, int]] = []
         for index in (*range(turn, len(self.ends)), *range(turn)):
             partition, offset = self.ends[index]
-            if time.monotonic() > deadline_s or not process.uploads.complete(partition, offset):
+            if time.monotonic() > deadline_s:
                 break
-            if (saved := process.uploads.saved(partition)) is not None:
+            try:
+                saved = process.uploads.complete(partition, offset)
+            except StoreError:
+                break  # logged there
+            if saved is not None:
                 # Clears the fault here, since an idle partition has no batch that would write its metrics.
                 process.metrics.write(partition, {**saved.metrics(), metrics.SNAPSHOT_FAULT.name: ""})
                 found.append((index, saved.offset))
