@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -101,15 +102,16 @@ class MicroBatch:
         return bool(self._query.awaitTermination(timeout=max(_POLL_S, wait_s)))  # type: ignore[arg-type] # takes parts of seconds
 
     def leave(self) -> None:
-        """See Run."""
-        self._stopping.set()
-        self._ticking.stop()
-        self._progress.stop()
+        """See Run. A call to Java may have failed although the query runs: its name would refuse the next one."""
+        self._stop_threads()
+        with suppress(PySparkException, Py4JError, ConnectionError):  # without Java there is no query
+            if self._query.isActive:
+                self._query.stop()
 
     def stop(self, wait_s: float) -> None:
         """See Run."""
         deadline = time.monotonic() + wait_s
-        self.leave()
+        self._stop_threads()
         # Under load one batch follows another without a pause: a new batch id shows that the running one has ended.
         before = _batch_of(self._query.lastProgress)
         while (
@@ -121,6 +123,11 @@ class MicroBatch:
         self._query.stop()
         if ends := ends_of(self._query.lastProgress):
             self._save(ends)
+
+    def _stop_threads(self) -> None:
+        self._stopping.set()
+        self._ticking.stop()
+        self._progress.stop()
 
     def _save_rest(self) -> None:
         """Saves the states of idle partitions until the run ends."""
