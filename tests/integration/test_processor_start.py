@@ -1,6 +1,7 @@
 """The processor's start: what it waits for, and what it refuses with one line and an exit code."""
 
 import json
+import shutil
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -127,7 +128,7 @@ def test_it_waits_for_a_broker_that_is_away_and_runs_when_it_comes_and_a_java_th
 
 
 def test_a_batch_that_was_not_begun_or_not_committed_is_planned_anew_with_all_that_has_come_since(
-    start: Start, kafka: KafkaBroker, tmp_path: Path
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> None:
     """Killed in its first batch: Spark had begun to write the file, and refuses a folder that holds nothing else.
 
@@ -164,6 +165,8 @@ def test_a_batch_that_was_not_begun_or_not_committed_is_planned_anew_with_all_th
     assert ends()[batch] == 1
     for name in (str(batch), f".{batch}.crc"):
         (checkpoint / "commits" / name).unlink(missing_ok=True)
+    with RedisStore(redis_server.url, processor.name) as store:  # of a batch at work there is no snapshot yet
+        snapshot_store(REDIS, processor.name, store).clear()
     feed(2)
     processor.launch()
     eventually(lambda: batch in ends(), seconds=2 * MINUTE_S, what="it is committed again")
@@ -226,8 +229,9 @@ def snapshots_url(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
-    start: Start, kafka: KafkaBroker, redis_server: RedisServer, snapshots_url: str
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer, snapshots_url: str, tmp_path: Path
 ) -> None:
+    """Nor with a checkpoint that is older than the states."""
     processor = start(SUMS, BETTONG_SCHEDULE="micro-batch", BETTONG_SNAPSHOTS=snapshots_url)
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     topic = stage_topic(processor.name, "payments")
@@ -253,6 +257,8 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
         snapshots = snapshot_store(snapshots_url, processor.name, store)
         for partition in range(PARTITIONS):
             assert chains(snapshots.increments(PartitionId("payments", partition)))[0][-1].offset == 1
+    checkpoint, older = tmp_path / "checkpoint" / processor.name, tmp_path / "older"
+    shutil.copytree(checkpoint, older)
     processor.launch()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs again")
     with RedisStore(redis_server.url, processor.name) as store:
@@ -262,6 +268,15 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     eventually(lambda: folded() == {"2"}, seconds=2 * MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
+    assert "snapshots are newer than the checkpoint" not in processor.logged()
+    shutil.rmtree(checkpoint)
+    older.rename(checkpoint)
+    processor.launch()
+    fed(3)
+    eventually(lambda: folded() == {"3"}, seconds=2 * MINUTE_S)
+    processor.terminate()
+    assert processor.status() == 0
+    assert "snapshots are newer than the checkpoint" in processor.logged()
     assert "folding the log again" not in processor.logged()
 
 

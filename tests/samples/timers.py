@@ -136,11 +136,11 @@ FORMS: dict[str, tuple[Callable[..., Any], ...]] = {
 }
 
 
-def described(how: str, *, deletes: bool = False, **more: Any) -> Plan:
+def described(how: str, *, deletes: bool = False, event_time: str | None = None, **more: Any) -> Plan:
     """Notes -> alarms -> out."""
     function, on_ring, on_close, *over = FORMS[how]
     app = Application("meters")
-    app.source("in", schema=Note, key="key").stateful(
+    app.source("in", schema=Note, key="key", event_time=event_time).stateful(
         function,
         state=Kept,
         name="alarms",

@@ -43,14 +43,34 @@ def test_a_partition_that_rests_is_no_longer_said_to_be_unsaved(
     process = SimpleNamespace(
         uploads=uploads, metrics=SimpleNamespace(write=lambda _, values: record.update(values))
     )
-    monkeypatch.setattr(saving, "process_of", lambda _: process)
-    save = saving.Save(cast("ProcessorSettings", None), ((PARTITION, 5),))
+    monkeypatch.setattr(saving, "process_of", lambda *_: process)
+    save = saving.Save(cast("ProcessorSettings", None), "log", ((PARTITION, 5),))
     assert [each.num_rows for each in save(numbers())] == [0]
     assert uploads.fault(PARTITION) == "the bucket does not answer"
     durable.is_away = False
     assert [each.num_rows for each in save(numbers())] == [1]
     assert record[metrics.SNAPSHOT_FAULT.name] == ""
     assert record[metrics.SNAPSHOT_OFFSET.name] == 5
+
+
+def test_an_older_state_of_another_machine_is_no_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task runs behind that of the machine that has folded last."""
+    durable = DirectorySnapshots(tmp_path / "durable")
+    record: dict[str, Any] = {}
+    for machine, offset in (("that folded last", 9), ("that folded before", 5)):
+        local = DirectorySnapshots(tmp_path / machine)
+        local.save(PARTITION, Increment(offset, 0, offset), b"state")
+        uploads = Uploads(Stores(local, durable), interval_s=0, clock=lambda: 0.0, log=structlog.get_logger())
+        process = SimpleNamespace(
+            uploads=uploads, metrics=SimpleNamespace(write=lambda _, values: record.update(values))
+        )
+        monkeypatch.setattr(saving, "process_of", lambda *_, process=process: process)
+        list(saving.Save(cast("ProcessorSettings", None), "log", ((PARTITION, 9),))(numbers()))
+        assert record[metrics.SNAPSHOT_OFFSET.name] == 9
+        reported = uploads.saved(PARTITION)
+        assert (reported is None) == (offset == 5), "its next batch would report it"
 
 
 def numbers() -> Any:

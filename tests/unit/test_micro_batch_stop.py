@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 import structlog
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong_processor.micro_batch.query import MicroBatch
@@ -85,3 +86,27 @@ def test_a_stop_waits_for_the_batch_at_work_and_not_for_those_behind_it() -> Non
     MicroBatch(spark, progress, ticking, unsaved, lambda ends: ends, structlog.get_logger()).stop(10)
     assert query.stopped
     assert query.batch < 10
+
+
+class Active(Query):
+    """Runs on, although a call to Java has failed."""
+
+    isActive = True  # noqa: N815 - Spark's name
+
+
+class Unreachable(Query):
+    """Java does not answer."""
+
+    @property
+    def isActive(self) -> NoReturn:  # noqa: N802 - Spark's name
+        raise Py4JNetworkError("Java does not answer")
+
+
+@pytest.mark.parametrize(("kind", "stopped"), [(Active, True), (Unreachable, False)])
+def test_a_query_that_still_runs_is_stopped_when_the_run_is_left(kind: type[Query], *, stopped: bool) -> None:
+    """Else Spark refuses the next one, which has the same name."""
+    query = kind(None)
+    progress, ticking = cast("Progress", Quiet()), cast("Ticking", Quiet())
+    spark, unsaved = cast("StreamingQuery", query), Unsaved(60.0, {})
+    MicroBatch(spark, progress, ticking, unsaved, lambda ends: ends, structlog.get_logger()).leave()
+    assert query.stopped == stopped

@@ -6,7 +6,7 @@ from bettong import metrics
 from bettong.errors import ApplicationError, LogTruncatedError, PoisonError
 from bettong.identifiers import TopicPartition
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
-from bettong_processor.micro_batch.offsets import starting_offsets
+from bettong_processor.micro_batch.offsets import committed_offsets, exceeds, starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 
 PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Thrown:
@@ -100,6 +100,17 @@ def test_before_the_first_batch_there_are_no_metrics() -> None:
 def test_a_query_starts_at_the_snapshots_and_else_at_the_beginning() -> None:
     offsets = json.loads(starting_offsets(("a", "b"), 2, {TopicPartition("a", 1): 40}))
     assert offsets == {"a": {"0": -2, "1": 40}, "b": {"0": -2, "1": -2}}
+
+
+def test_a_checkpoint_is_behind_when_any_snapshot_is_beyond_its_last_batch() -> None:
+    committed = committed_offsets('v1\n{"batchWatermarkMs":0}\n{"a":{"0":40,"1":7}}')
+    first, second = TopicPartition("a", 0), TopicPartition("a", 1)
+    assert committed == {first: 40, second: 7}
+    assert not exceeds({first: 40, second: 5}, committed)
+    assert exceeds({first: 39, second: 8}, committed)
+    assert exceeds({TopicPartition("b", 0): 1}, committed)
+    for unreadable in ("", "v1\n{}\n-", 'v1\n{}\n{"a":{"0"'):
+        assert committed_offsets(unreadable) == {}
 
 
 def test_offsets_that_spark_gives_as_text_are_read_too() -> None:

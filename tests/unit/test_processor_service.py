@@ -9,7 +9,10 @@ from structlog.testing import capture_logs
 
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
+from bettong.edges.snapshot_stores import local_states
 from bettong.errors import SettingsError
+from bettong.identifiers import PartitionId
+from bettong.snapshots.chain import Increment
 from bettong_processor import service
 from tests.samples.worker import meters
 
@@ -45,12 +48,11 @@ def test_a_java_that_fails_at_its_end_leaves_no_states_behind(
     monkeypatch.setattr(service, "RedisLead", lambda _store, **_: NobodysLease())
     settings = read(ProcessorSettings, {"application": "app.py", "state_dir": tmp_path})
     planned = meters()
-    state = settings.state_folder(planned.application) / "tally-0" / "12-0-12"
-    state.parent.mkdir(parents=True)
-    state.touch()
+    states = local_states(settings.state_folder(planned.application), "123456789abc")
+    states.save(PartitionId("tally", 0), Increment(12, 0, 12), b"state")
     unused: Any = None
     java: Any = BrokenJava()
     with capture_logs() as lines, pytest.raises(OSError, match="Java"):
         service._run(settings, java, planned, unused, unused, unused, structlog.get_logger())
-    assert not state.exists()
+    assert not states.increments(PartitionId("tally", 0))
     assert lines[-1]["event"] == "stopped"

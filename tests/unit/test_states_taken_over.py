@@ -19,6 +19,7 @@ from bettong.worker.stage_program import StageProgram, program
 from tests.samples.every_aggregate import by_windows
 from tests.samples.joins import Event, as_of, in_window, joined, latest, us, within
 from tests.samples.state_tables import small_increments
+from tests.samples.timers import FORMS, Note, described, tick
 from tests.samples.windows import KINDS, Amount, windowed
 from tests.samples.worker import data, fold, worker
 
@@ -78,6 +79,19 @@ JOINS: dict[str, Callable[[], Application]] = {
     "in sessions": lambda: joined(in_window(bettong.sessions(us(4)), "outer")),
 }
 
+TTLS: dict[str, dict[str, Any]] = {
+    "kept": {},
+    "until a time of the log": {"ttl": us(2), "ttl_clock": "log"},
+    "until an event time": {"ttl": us(2), "ttl_clock": "event"},
+}
+STATES = [
+    (how, ttl, deletes)
+    for how in FORMS
+    for ttl in TTLS
+    for deletes in (False, True)
+    if not (deletes and how == "vectorized")
+]
+
 
 def log_of(chance: Random, message: Callable[[Random, int, int], Any], unit_ns: int = 1000) -> list[bytes]:
     """Records of few messages each, some of them late. `unit_ns`: of the sizes of windows."""
@@ -87,6 +101,26 @@ def log_of(chance: Random, message: Callable[[Random, int, int], Any], unit_ns: 
         messages = [message(chance, at_ns, 10 * number + each) for each, at_ns in enumerate(times)]
         values.append(data("in/x", number, messages, previous=number - 1, watermark_ns=watermark_ns))
         watermark_ns += unit_ns * chance.choice([0, 0, 1, 5])
+    return values
+
+
+def notes_of(chance: Random) -> list[bytes]:
+    """Records that set and clear timers around both clocks, and TICKs."""
+    values, log_ns, watermark_ns = [], 1000, 1000
+    for number in range(1, RECORDS + 1):
+        log_ns += chance.choice([0, 3, 50, 400, 2500])
+        watermark_ns += chance.choice([0, 2, 60, 700])
+        times = [
+            chance.choice([log_ns, watermark_ns]) + chance.randrange(-50, 900)
+            for _ in range(chance.randrange(1, 4))
+        ]
+        notes = [Note(chance.randrange(8), chance.randrange(5), at_ns) for at_ns in times]
+        values.append(
+            data("in/x", number, notes, previous=number - 1, ingest_ns=log_ns, watermark_ns=watermark_ns)
+        )
+        if chance.random() < 0.3:
+            log_ns += chance.choice([0, 500, 3000])
+            values.append(tick(log_ns, watermark_ns))
     return values
 
 
@@ -130,3 +164,15 @@ def test_joins_go_on(name: str, seed: int) -> None:
     made = program(plan(JOINS[name]()).stages[0], compiled=False)
     with small_increments():
         goes_on(made, log_of(Random(seed), event), Random(seed))
+
+
+@pytest.mark.parametrize(("how", "ttl", "deletes"), STATES)
+def test_states_with_timers_go_on(how: str, ttl: str, *, deletes: bool) -> None:
+    planned = described(
+        how, deletes=deletes, event_time="at" if ttl == "until an event time" else None, **TTLS[ttl]
+    )
+    made = program(planned.stages[0], compiled=True)
+    assert bool(made.kernels) == (how == "compiled")
+    with small_increments():
+        for seed in range(3):
+            goes_on(made, notes_of(Random(seed)), Random(seed))

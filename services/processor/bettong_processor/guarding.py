@@ -10,7 +10,7 @@ from bettong_processor.reporting import PartitionMetrics
 
 
 def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMetrics, log: Logger) -> Guard:
-    """Its marks are beside the states that a machine's workers share. Does not connect yet. Raises SettingsError."""
+    """Its marks are in the deployment's folder of shared memory. Does not connect yet. Raises SettingsError."""
     folder = settings.state_folder(application)
     prepare_folder(folder)
     exclusions = ExclusionLog(

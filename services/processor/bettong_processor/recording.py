@@ -168,6 +168,7 @@ def count_words(folder: Path, kafka: str, redis: str) -> None:
             checkpoint=str(settings.checkpoint),
             stages=stages,
             first_offsets={},
+            log_id="setup",
             log=configure(settings, "setup"),
         )
         (query,) = spark.streams.active

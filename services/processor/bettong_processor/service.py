@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -12,15 +13,14 @@ from pyspark.sql import SparkSession
 from bettong.application.plan import Plan, plan
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.edges.application_file import load
-from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisLogs, RedisStore
-from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
+from bettong.edges.snapshot_stores import clear_local_states, local_states, log_id, prepare, snapshot_store
 from bettong.edges.trace_export import require_exporter
 from bettong.errors import BettongError
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.services import PROCESSOR
@@ -35,6 +35,7 @@ from bettong_processor.micro_batch.offsets import (
     clear_unfinished,
     forget,
     forget_earlier,
+    is_behind,
     snapshot_offsets,
 )
 from bettong_processor.programs import programs
@@ -93,7 +94,7 @@ def _run(
         log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
         with ExitStack() as ending:  # called in reverse order, each even if another one fails
             ending.callback(log.info, "stopped")
-            ending.callback(DirectorySnapshots(settings.state_folder(planned.application)).clear)
+            ending.callback(clear_local_states, settings.state_folder(planned.application))
             ending.callback(beside.shutdown, cancel_futures=True)
             ending.callback(java.stop)
             compiled.result()
@@ -154,30 +155,16 @@ def _start(
         replication=settings.replication,
         frame_bytes_max=settings.frame_bytes_max,
     )
-    _check(settings, planned, admin, store, log)
+    topic_ids = admin.identities([stage_topic(planned.application, stage.name) for stage in planned.stages])
+    _check(settings, planned, admin, store, topic_ids, log)
     folder = settings.checkpoint_of(planned.application)
     if settings.schedule is Schedule.RESIDENT:
         if forget(context, folder):
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         lead.folds(settings.instance)
         return resident.start_run(context, settings, planned, store, log)
-    last = lead.folded_last()
-    if last not in {"", settings.instance} and forget(context, folder):
-        log.info(
-            "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
-        )
     checkpoint = settings.checkpoint_of(planned.application, prepared.generation)
-    if forget_earlier(context, folder, checkpoint):
-        log.info("checkpoints of before the repartitioning are deleted, snapshots say where to go on")
-    lead.folds(settings.instance)
-    snapshots = snapshot_store(settings.snapshots, planned.application, store)
-    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
-    metrics = LiveMetrics(store)
-    for (topic, partition), offset in first_offsets.items():
-        id_ = PartitionId(stage_of_topic(planned.application, topic), partition)
-        metrics.write_partition(id_, {SNAPSHOT_OFFSET.name: offset})
-    if clear_unfinished(context, checkpoint):
-        log.info("a batch had begun and was not committed: it is planned anew", checkpoint=checkpoint)
+    first_offsets = _first_offsets(context, settings, planned, store, lead, checkpoint, log)
     return micro_batch.start(
         SparkSession.builder.getOrCreate(),
         settings,
@@ -185,25 +172,62 @@ def _start(
         checkpoint=checkpoint,
         stages={stage_topic(planned.application, stage.name): stage.name for stage in planned.stages},
         first_offsets=first_offsets,
+        log_id=log_id(topic_ids),
         log=log,
     )
 
 
+def _first_offsets(
+    context: SparkContext,
+    settings: ProcessorSettings,
+    planned: Plan,
+    store: RedisStore,
+    lead: RedisLead,
+    checkpoint: str,
+    log: Logger,
+) -> dict[TopicPartition, int]:
+    """Where a query without a checkpoint starts. Deletes those that others have left behind, and unfinished batches."""
+    folder = settings.checkpoint_of(planned.application)
+    last = lead.folded_last()
+    if last not in {"", settings.instance} and forget(context, folder):
+        log.info(
+            "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
+        )
+    if forget_earlier(context, folder, checkpoint):
+        log.info("checkpoints of before the repartitioning are deleted, snapshots say where to go on")
+    lead.folds(settings.instance)
+    snapshots = snapshot_store(settings.snapshots, planned.application, store)
+    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
+    if is_behind(context, checkpoint, first_offsets) and forget(context, checkpoint):
+        log.info("snapshots are newer than the checkpoint: it is deleted, they say where to go on")
+    metrics = LiveMetrics(store)
+    for (topic, partition), offset in first_offsets.items():
+        id_ = PartitionId(stage_of_topic(planned.application, topic), partition)
+        metrics.write_partition(id_, {SNAPSHOT_OFFSET.name: offset})
+    if clear_unfinished(context, checkpoint):
+        log.info("a batch had begun and was not committed: it is planned anew", checkpoint=checkpoint)
+    return first_offsets
+
+
 def _check(
-    settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore, log: Logger
+    settings: ProcessorSettings,
+    planned: Plan,
+    admin: LogAdmin,
+    store: RedisStore,
+    topic_ids: Mapping[str, str],
+    log: Logger,
 ) -> None:
     """Raises the errors that would end the schedule with the first records: see `resuming.check`."""
     application = planned.application
     stores = [snapshot_store(settings.snapshots, application, store)]
     if settings.schedule is Schedule.MICRO_BATCH:
-        stores.insert(0, local_states(settings.state_folder(application)))
+        stores.insert(0, local_states(settings.state_folder(application), log_id(topic_ids)))
     ready = programs(settings)
-    topics = [stage_topic(application, stage.name) for stage in planned.stages]
-    logs, ids, begins = RedisLogs(store), admin.identities(topics), admin.beginnings(topics)
+    logs, begins = RedisLogs(store), admin.beginnings(topic_ids)
     limits = WorkerLimits(settings.partitions, settings.frame_bytes_max)
-    for deadly in resuming.check(ready, limits, stores, begins, replaced=logs.replaced(ids)):
+    for deadly in resuming.check(ready, limits, stores, begins, replaced=logs.replaced(topic_ids)):
         log.warning("saved states could not be checked at the start; workers will report them", fault=deadly)
-    logs.store_ids(ids)
+    logs.store_ids(topic_ids)
     if policy := store.eviction():
         log.warning(
             "Redis deletes data when it is full, as a cache does: set its maxmemory-policy to noeviction",

@@ -88,7 +88,7 @@ class Run(Protocol):
         """Waits at most `wait_s` until it ends by itself; whether it has. Raises its error: then call `leave`."""
 
     def leave(self) -> None:
-        """Releases its resources after it has ended by itself; blocks for some seconds at most."""
+        """Ends what is left of it after it has ended by itself or raised; blocks for some seconds at most."""
 
     def stop(self, wait_s: float) -> None:
         """Lets running work complete, for at most `wait_s`, and stops."""

@@ -32,8 +32,8 @@ class _Readied:
 
     def __call__(self, slots: Iterable[int]) -> Iterator[int]:
         if self.settings.schedule is Schedule.MICRO_BATCH:
-            from bettong_processor.micro_batch.task import process_of
+            from bettong_processor.micro_batch.task import resources_of
 
             with suppress(BettongError):  # the first batch raises it again
-                process_of(self.settings).guard.exclusions.refresh()
+                resources_of(self.settings).guard.exclusions.refresh()
         yield from slots

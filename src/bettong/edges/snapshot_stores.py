@@ -1,6 +1,9 @@
 """Creates the snapshot store of `BETTONG_SNAPSHOTS`, for the processor and for commands that read states."""
 
+import glob
+import hashlib
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bettong.config.endpoints import folder_of
@@ -13,6 +16,7 @@ from bettong.snapshots.references import ReferenceStore
 from bettong.snapshots.store import SnapshotStore
 
 REDIS = "redis"
+_LOG_ID_BYTES = 6
 
 
 def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotStore:
@@ -40,10 +44,34 @@ def reference_store(url: str, application: str, redis: RedisStore) -> ReferenceS
     return ReferenceStore(ObjectVersions(url, application))
 
 
-def local_states(folder: Path) -> DirectorySnapshots:
-    """The states that the workers of a machine share in memory, in `folder`. Raises SettingsError."""
-    prepare_folder(folder)
-    return DirectorySnapshots(folder)
+def log_id(topic_ids: Mapping[str, str]) -> str:
+    """Names the log that an application's states are folds of. `topic_ids`: of its stages, by topic."""
+    text = "\0".join(f"{topic}\0{id_}" for topic, id_ in sorted(topic_ids.items()))
+    return hashlib.blake2b(text.encode(), digest_size=_LOG_ID_BYTES).hexdigest()
+
+
+def local_states(folder: Path, log: str) -> DirectorySnapshots:
+    """The states that the workers of a machine share in memory, of the log with that `log_id`. Raises SettingsError.
+
+    `folder`: of the deployment, and so of all logs that it ever had. States of the other logs are deleted.
+    """
+    own = folder.with_name(f"{folder.name}-{log}")
+    for each in (folder, own):
+        prepare_folder(each)
+    for other in _log_folders(folder):
+        if other != own:
+            DirectorySnapshots(other).clear()
+    return DirectorySnapshots(own)
+
+
+def clear_local_states(folder: Path) -> None:
+    """Deletes a deployment's states in this machine's shared memory. Raises StoreError."""
+    for each in _log_folders(folder):
+        DirectorySnapshots(each).clear()
+
+
+def _log_folders(folder: Path) -> Iterator[Path]:
+    return folder.parent.glob(glob.escape(folder.name) + "-" + "[0-9a-f]" * 2 * _LOG_ID_BYTES)
 
 
 def prepare_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@
      5  limit, ms         for which it was killed            15  as 6
      6  activity          see Activity
 
-Stage names have no dot, so the file is never mistaken for a partition's snapshots, which are in the same folder.
+The folder is the deployment's: marks outlive a log that is made anew, where a wrong count costs a trial at most.
 
 Only the folding process writes the left half. A process that acquires a partition whose mark names another process
 counts a death, even if that process lives: it may hold the GIL, and have lost the partition without knowing. A wrong

@@ -1,7 +1,7 @@
 """Where a query starts: at its checkpoint, else at the newest snapshots, else at the beginning of the log."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark import SparkContext
@@ -11,8 +11,9 @@ from bettong.identifiers import PartitionId, TopicPartition
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
+from bettong_processor.micro_batch.progress import offsets_of
 
-_OFFSETS = "offsets"
+_OFFSETS, _COMMITS = "offsets", "commits"
 
 
 def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[TopicPartition, int]:
@@ -53,6 +54,32 @@ def forget(context: SparkContext, checkpoint: str) -> bool:
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
+def is_behind(context: SparkContext, checkpoint: str, snapshots: Mapping[TopicPartition, int]) -> bool:
+    """Whether the newest snapshot of any partition is of an offset beyond the checkpoint's last committed batch.
+
+    A query saves snapshots of its committed batches only: something else has folded since, and the stores delete the
+    states that belong to the checkpoint's offsets. Raises Py4JError when the checkpoint cannot be read.
+    """
+    return bool(snapshots) and exceeds(snapshots, committed_offsets(_committed_text(context, checkpoint)))
+
+
+def exceeds(offsets: Mapping[TopicPartition, int], others: Mapping[TopicPartition, int]) -> bool:
+    """Whether any offset is beyond that of the same partition in `others`, where a missing one is 0. Pure."""
+    return any(offset > others.get(partition, 0) for partition, offset in offsets.items())
+
+
+def committed_offsets(text: str) -> dict[TopicPartition, int]:
+    """The offsets in a file of Spark's offset log; none if it cannot be read. Pure.
+
+    Its lines: a version, metadata as JSON, and the offsets of the query's source as JSON.
+    """
+    _, _, source, *_ = [*text.splitlines(), "", "", ""]
+    try:
+        return offsets_of(source)
+    except ValueError:
+        return {}
+
+
 def forget_earlier(context: SparkContext, folder: str, checkpoint: str) -> bool:
     """Deletes everything in an application's `folder` except its `checkpoint`; whether there was anything.
 
@@ -87,10 +114,9 @@ def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
     if not files.exists(offsets):
         return False
     names = [each.getPath().getName() for each in files.listStatus(offsets)]
-    batches = [int(name) for name in names if name.isdecimal()]
-    if not batches:
+    newest = _newest(names)
+    if newest is None:
         return bool(names) and bool(files.delete(offsets, True))  # noqa: FBT003 - Java takes no keywords
-    newest = max(batches)
     if not _is_committed(context, checkpoint, newest - 1) or _is_committed(context, checkpoint, newest):
         return False
     _, begun = _path(context, checkpoint, _OFFSETS, str(newest))
@@ -98,8 +124,30 @@ def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
 
 
 def _is_committed(context: SparkContext, checkpoint: str, batch: int) -> bool:
-    files, path = _path(context, checkpoint, "commits", str(batch))
+    files, path = _path(context, checkpoint, _COMMITS, str(batch))
     return bool(files.exists(path))
+
+
+def _committed_text(context: SparkContext, checkpoint: str) -> str:
+    """The file of the last committed batch's end offsets; "" if there is none."""
+    files, commits = _path(context, checkpoint, _COMMITS)
+    if not files.exists(commits):
+        return ""
+    newest = _newest(each.getPath().getName() for each in files.listStatus(commits))
+    _, path = _path(context, checkpoint, _OFFSETS, str(newest))
+    if not files.exists(path):
+        return ""
+    java: Any = context._jvm  # noqa: SLF001 - see `_path`
+    stream = files.open(path)
+    try:
+        return str(java.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def _newest(names: Iterable[str]) -> int | None:
+    """The newest batch of a folder; the names of files that are being written are no numbers."""
+    return max((int(name) for name in names if name.isdecimal()), default=None)
 
 
 def _path(context: SparkContext, *names: str) -> tuple[Any, Any]:

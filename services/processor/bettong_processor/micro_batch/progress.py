@@ -21,7 +21,7 @@ def metrics_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
 def ends_of(progress: Mapping[str, object] | None) -> dict[TopicPartition, int]:
     """The end offset of the last committed batch for each (topic, partition), from its progress report."""
     sources = progress.get("sources") if progress else None
-    return _offsets(sources[0].get("endOffset")) if isinstance(sources, list) and sources else {}
+    return offsets_of(sources[0].get("endOffset")) if isinstance(sources, list) and sources else {}
 
 
 def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
@@ -30,7 +30,7 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
 
 
-def _offsets(reported: object) -> dict[TopicPartition, int]:
+def offsets_of(reported: object) -> dict[TopicPartition, int]:
     """Offsets by (topic, partition). Spark reports them as JSON text or parsed; none before the first batch."""
     offsets = json.loads(reported) if isinstance(reported, str) else reported
     if not isinstance(offsets, Mapping):

@@ -9,6 +9,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -100,15 +102,16 @@ class MicroBatch:
         return bool(self._query.awaitTermination(timeout=max(_POLL_S, wait_s)))  # type: ignore[arg-type] # takes parts of seconds
 
     def leave(self) -> None:
-        """See Run."""
-        self._stopping.set()
-        self._ticking.stop()
-        self._progress.stop()
+        """See Run. A call to Java may have failed although the query runs: its name would refuse the next one."""
+        self._stop_threads()
+        with suppress(PySparkException, Py4JError, ConnectionError):  # without Java there is no query
+            if self._query.isActive:
+                self._query.stop()
 
     def stop(self, wait_s: float) -> None:
         """See Run."""
         deadline = time.monotonic() + wait_s
-        self.leave()
+        self._stop_threads()
         # Under load one batch follows another without a pause: a new batch id shows that the running one has ended.
         before = _batch_of(self._query.lastProgress)
         while (
@@ -120,6 +123,11 @@ class MicroBatch:
         self._query.stop()
         if ends := ends_of(self._query.lastProgress):
             self._save(ends)
+
+    def _stop_threads(self) -> None:
+        self._stopping.set()
+        self._ticking.stop()
+        self._progress.stop()
 
     def _save_rest(self) -> None:
         """Saves the states of idle partitions until the run ends."""
@@ -149,11 +157,12 @@ def start(
     checkpoint: str,
     stages: Mapping[str, str],
     first_offsets: Mapping[TopicPartition, int],
+    log_id: str,
     log: Logger,
 ) -> MicroBatch:
     """Starts the query: from `checkpoint` if it exists, else from `first_offsets`, else from the beginning.
 
-    `stages`: by their topics.
+    `stages`: by their topics. `log_id`: see `snapshot_stores`.
     """
     topics = tuple(stages)
     kafka = spark_options(settings.kafka_connection)
@@ -176,7 +185,7 @@ def start(
         .load()
     )
     records = source.select("topic", "partition", "offset", "value", *map(_beside, _BESIDE))
-    output = map_in_arrow(records, Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
+    output = map_in_arrow(records, Step(settings, log_id, time.time_ns() // 1_000_000), _OUTPUT)
     query = (
         output.select("topic", "partition", "value", _headers())
         .writeStream.format("kafka")
@@ -195,7 +204,8 @@ def start(
     progress = Progress.of(settings, store, stages, log, committed=lambda: ends_of(query.lastProgress))
     unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))
     ticking = _ticking(settings, store, stages, progress, log)
-    return MicroBatch(query, progress, ticking, unsaved, lambda ends: save(spark, settings, ends, log), log)
+    saving = partial(save, spark, settings, log_id, log=log)
+    return MicroBatch(query, progress, ticking, unsaved, saving, log)
 
 
 def _beside(name: str) -> Column:

@@ -17,6 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from bettong import metrics
 from bettong.config.processor import ProcessorSettings
+from bettong.errors import StoreError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong.topics import stage_of_topic
@@ -39,11 +40,12 @@ class Save:
     """
 
     settings: ProcessorSettings
+    log_id: str
     ends: tuple[tuple[PartitionId, int], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stops at the first state that cannot be saved."""
-        process = process_of(self.settings)
+        process = process_of(self.settings, self.log_id)
         deadline_s = time.monotonic() + _SAVE_S_MAX
         numbers = [int(number) for batch in batches for number in batch.column(0).to_pylist()]
         # Tasks on one machine begin at different partitions; each skips what another has saved.
@@ -51,9 +53,13 @@ class Save:
         found: list[tuple[int, int]] = []
         for index in (*range(turn, len(self.ends)), *range(turn)):
             partition, offset = self.ends[index]
-            if time.monotonic() > deadline_s or not process.uploads.complete(partition, offset):
+            if time.monotonic() > deadline_s:
                 break
-            if (saved := process.uploads.saved(partition)) is not None:
+            try:
+                saved = process.uploads.complete(partition, offset)
+            except StoreError:
+                break  # logged there
+            if saved is not None:
                 # Clears the fault here, since an idle partition has no batch that would write its metrics.
                 process.metrics.write(partition, {**saved.metrics(), metrics.SNAPSHOT_FAULT.name: ""})
                 found.append((index, saved.offset))
@@ -65,7 +71,7 @@ class Save:
 
 
 def save(
-    spark: SparkSession, settings: ProcessorSettings, ends: Ends, log: Logger
+    spark: SparkSession, settings: ProcessorSettings, log_id: str, ends: Ends, *, log: Logger
 ) -> dict[TopicPartition, int]:
     """Runs a task for each slot, so that every executor saves its part. Returns saved offsets by (topic, partition).
 
@@ -80,7 +86,7 @@ def save(
     try:
         slots = spark.sparkContext.defaultParallelism
         numbers = spark.range(slots, numPartitions=slots)
-        rows = map_in_arrow(numbers, Save(settings, stage_ends), _SAVED).collect()
+        rows = map_in_arrow(numbers, Save(settings, log_id, stage_ends), _SAVED).collect()
     except (PySparkException, Py4JError, ConnectionError) as error:
         log.warning(
             "the last snapshots are not saved; a restart folds more", fault=str(error).splitlines()[0]

@@ -22,8 +22,9 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, reference_store, snapshot_store
 from bettong.edges.trace_export import exporting
 from bettong.identifiers import PartitionId, TopicPartition
-from bettong.logs import configure
+from bettong.logs import Logger, configure
 from bettong.services import PROCESSOR
+from bettong.snapshots.store import SnapshotStore
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.references.versions import ReferenceTables
@@ -60,16 +61,17 @@ PIECE_BYTES = 4 * 1024 * 1024
 class Step:
     """The function of `mapInArrow`: takes (topic, partition, offset, value, times, traceparent), returns OUTPUT.
 
-    `begun_ms`: when the query was started, Unix milliseconds.
+    `log_id`: see `snapshot_stores`. `begun_ms`: when the query was started, Unix milliseconds.
     """
 
     settings: ProcessorSettings
+    log_id: str
     begun_ms: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Folds the records of one task: of one partition of one topic, in order."""
         interrupts.ignore()
-        process = process_of(self.settings)
+        process = process_of(self.settings, self.log_id)
         process.begin_task(self.begun_ms, task_attempt())
         begun: tuple[TopicPartition, PartitionWorker, Fold] | None = None
         piece = _Piece()
@@ -136,17 +138,28 @@ def _binary_column(values: list[bytes], kind: pa.DataType) -> pa.Array:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerResources:
+    """The objects that a Python worker process of Spark keeps as long as it lives."""
+
+    restoring: Restoring
+    durable: SnapshotStore
+    metrics: PartitionMetrics
+    guard: Guard
+    stamping: Stamping
+    log: Logger
+    opened: ExitStack
+
+
 @dataclass(slots=True)
 class WorkerProcess:
-    """The objects that a Python worker process of Spark keeps between tasks."""
+    """The objects that a Python worker process of Spark keeps between tasks over one log."""
 
     partitions: Partitions
     uploads: Uploads
     metrics: PartitionMetrics
     guard: Guard
     stamping: Stamping
-    # Open as long as the process lives.
-    resources: ExitStack
     begun_ms: int = 0
     reported: dict[PartitionId, SavedSnapshot] = field(default_factory=dict)
 
@@ -177,40 +190,56 @@ def task_attempt() -> int:
 
 
 @lru_cache(maxsize=1)
-def process_of(settings: ProcessorSettings) -> WorkerProcess:
-    """This process's workers and connections, which its first task makes and all later ones use."""
+def process_of(settings: ProcessorSettings, log_id: str) -> WorkerProcess:
+    """This process's workers over a log, which its first task makes and all later ones use."""
+    shared = resources_of(settings)
+    stores = Stores(
+        local=local_states(settings.state_folder(shared.restoring.application), log_id),
+        durable=shared.durable,
+    )
+    uploads = Uploads(
+        stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=shared.log
+    )
+    partitions = Partitions(
+        shared.restoring,
+        stores=stores,
+        uploads=uploads,
+        replay_log=Replay(settings.kafka_connection, frame_bytes_max=settings.frame_bytes_max),
+        guard=shared.guard,
+        log=shared.log,
+    )
+    return WorkerProcess(partitions, uploads, shared.metrics, shared.guard, shared.stamping)
+
+
+@lru_cache(maxsize=1)
+def resources_of(settings: ProcessorSettings) -> WorkerResources:
+    """What this process needs over any log: its programs, connections, and threads."""
     log = configure(settings, "processor-worker")
     ready = programs(settings)
     application = ready.plan.application
-    resources = ExitStack()
-    traces = resources.enter_context(
+    opened = ExitStack()
+    traces = opened.enter_context(
         exporting(
             settings, PROCESSOR.name, application, log, instance=f"{socket.gethostname()}-{os.getpid()}"
         )
     )
     store = RedisStore(settings.redis_connection, application)
-    stores = Stores(
-        local=local_states(settings.state_folder(application)),
-        durable=snapshot_store(settings.snapshots, application, store),
-    )
     metrics = PartitionMetrics(
         LiveMetrics(store), time.monotonic, log, settings.gap_alarm_s, kept_cpus().metrics()
     )
     guard = guarded(settings, application, metrics, log)
-    uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
-    partitions = Partitions(
+    Watch(guard.at_work, guard.reports, guard.limit_ms).start()
+    return WorkerResources(
         Restoring(
             ready,
             WorkerLimits(settings.partitions, settings.frame_bytes_max, settings.measures),
             log,
             ReferenceTables(reference_store(settings.snapshots, application, store)),
         ),
-        stores=stores,
-        uploads=uploads,
-        replay_log=Replay(settings.kafka_connection, frame_bytes_max=settings.frame_bytes_max),
-        guard=guard,
-        log=log,
+        snapshot_store(settings.snapshots, application, store),
+        metrics,
+        guard,
+        Stamping(measures=settings.measures, report=traces.report if traces is not None else None),
+        log,
+        opened,
     )
-    Watch(guard.at_work, guard.reports, guard.limit_ms).start()
-    stamping = Stamping(measures=settings.measures, report=traces.report if traces is not None else None)
-    return WorkerProcess(partitions, uploads, metrics, guard, stamping, resources)

@@ -87,12 +87,15 @@ class Uploads:
                 self._thread.start()
             self._changed.notify_all()
 
-    def complete(self, partition: PartitionId, offset: int) -> bool:
-        """Uploads at once, on the caller's thread; False when the store failed."""
+    def complete(self, partition: PartitionId, offset: int) -> SavedSnapshot | None:
+        """Uploads the state of exactly this offset at once, on the caller's thread; None if this machine has none.
+
+        Another machine may have it: what is older here is no news. Raises StoreError.
+        """
         return self._upload(partition, offset)
 
     def saved(self, partition: PartitionId) -> SavedSnapshot | None:
-        """The last snapshot that this process completed; None when it completed none."""
+        """The last snapshot that this process completed, of an offset that it was asked for; None if there is none."""
         return self._saved.get(partition)
 
     def fault(self, partition: PartitionId) -> str:
@@ -111,14 +114,18 @@ class Uploads:
                 partition = next(iter(self._due))
                 offset = self._due.pop(partition)
                 self._busy = True
-            failed = not self._upload(partition, offset)
+            failed = False
+            try:
+                self._upload(partition, offset)
+            except StoreError:
+                failed = True
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
                 if failed:
                     self._changed.wait_for(lambda: False, _PAUSE_S)
 
-    def _upload(self, partition: PartitionId, offset: int) -> bool:
+    def _upload(self, partition: PartitionId, offset: int) -> SavedSnapshot | None:
         try:
             saved = upload(self._stores, partition, offset)
         except StoreError as error:
@@ -128,8 +135,9 @@ class Uploads:
                 fault=str(error),
             )
             self._faults[partition] = str(error)
-            return False
+            raise
         self._faults.pop(partition, None)
-        if saved is not None:
-            self._saved[partition] = saved
-        return True
+        if saved is None or saved.offset != offset:
+            return None
+        self._saved[partition] = saved
+        return saved

@@ -22,8 +22,9 @@ from bettong.logs import Logger
 _INTERVAL_S = 0.05
 # While the slot is at rest; well below LOOK_UP_MS, so that the driver does not ask Spark about its task.
 _REST_INTERVAL_S = 0.15
-# While a partition is to be acquired that another slot still holds; and while a new task waits for its partitions, for
-# so long at most: they pause from when others revoke them until it knows that it is to hold them.
+# While a partition is to be acquired that another slot still holds; and while a new task waits for its partitions: they
+# pause from when others revoke them until it knows that it is to hold them. For so long at most after the slot got more
+# partitions or started: a slot that does not let go of one must not cost Redis 200 scripts a second.
 _EAGER_INTERVAL_S = 0.005
 _EAGER_S_MAX = 3.0
 _PAUSE_S = 0.5
@@ -145,8 +146,9 @@ class Heartbeat:
                 self._revoked -= revoked
                 self._apply_response(response)
             self._changed.notify_all()
-            is_new = not self._desired.assigned and time.monotonic() < self._eager_until_s
-            if (is_new or self._desired.assigned - self._desired.held) and not self._desired.stop:
+            assigned = self._desired.assigned
+            waits = not assigned or bool(assigned - self._desired.held)
+            if waits and not self._desired.stop and time.monotonic() < self._eager_until_s:
                 return _EAGER_INTERVAL_S
             return _REST_INTERVAL_S if self._at_rest else _INTERVAL_S
 
@@ -156,6 +158,8 @@ class Heartbeat:
         own = frozenset(each for each, slot in self._assignment.slots.items() if slot == self._task.slot)
         # Partitions that the loop revoked while the heartbeat was in flight are not held again through the response.
         held = (self._desired.held - response.lost) | (response.acquired - self._revoked)
+        if own - self._desired.assigned:
+            self._eager_until_s = time.monotonic() + _EAGER_S_MAX
         self._change_desired(held=held, assigned=own, stop=self._assignment.stop)
 
     def _change_desired(self, **changes: Any) -> None:

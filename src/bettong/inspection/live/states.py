@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from bettong.application.plan import Plan, Stage
 from bettong.closing import Closing
-from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.partitioning_log import partitions_in_use
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.edges.snapshot_stores import snapshot_store
+from bettong.edges.snapshot_stores import clear_local_states, snapshot_store
 from bettong.errors import LocalError, LogTruncatedError, SnapshotError
 from bettong.identifiers import PartitionId
 from bettong.inspection.live.forgetting import forget_progress
@@ -136,7 +135,7 @@ class States(Closing):
         forget_progress(self._store, by="state reset")
         self._snapshots.clear()
         for folder in self._where.state_dir.glob(f"{self._plan.application}-{'[0-9a-f]' * 12}"):
-            DirectorySnapshots(folder).clear()
+            clear_local_states(folder)
 
     def close(self) -> None:
         """Closes the connections to Redis."""
