@@ -24,7 +24,7 @@ demo: setup  ## Run Market Spread end to end on this machine and check its resul
 	@exec $(BIN)/python -m examples.demo $(ARGS)
 
 # Three files at a time, for tests wait as much as they compute; in the order of names, which puts the longest first.
-test: setup  ## Run every test (ARGS="-k word" for some)
+test: setup  ## Run all tests but those that take long (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
 	@exec $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
@@ -80,7 +80,7 @@ machine: setup  ## Test the node tuner in a virtual machine with SMT, emulated: 
 	@$(BIN)/python -m tests.machine.building
 	@exec $(BIN)/pytest tests/machine -m long --session-timeout 1800 $(ARGS)
 
-check: lint types chart-tools test  ## All that CI runs
+check: lint types chart-tools test  ## What CI runs, without fuzzing, other Pythons and the site
 
 lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer versions)
 	@exec $(PYTHON) -m deploy.relock $(ARGS)

@@ -32,7 +32,10 @@ def sender_answers(folder: Path, own: dict[str, str]) -> bool:
         async with served(own) as address:
             settings = {SENDER.listen_setting: address, "sender_marks": str(folder), **own}
             sender = service(SENDER, settings, folder, {}, application="app")
-            return await asyncio.to_thread(sender._answers)
+            found = False
+            for _ in range(10):  # it is asked again and again where it counts, too: the machine may be busy
+                found = found or await asyncio.to_thread(sender._answers)
+            return found
 
     return asyncio.run(asked())
 

@@ -120,7 +120,7 @@ def test_a_percentile_that_is_just_the_largest_latency_is_told(
 ) -> None:
     folder = run_folder(tmp_path, "one", 7.0, latencies=latencies)
     (note,) = tail_notes(read(folder)) if said else ("",)
-    assert f"out at 1/s: in a repeat the largest latency is also its {said}, because" in note or not said
+    assert f"out at 1/s: in a repeat the largest latency is also its {said}, so" in note or not said
     assert ("<p class=note>" in page([folder])) == bool(said)
 
 

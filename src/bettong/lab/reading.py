@@ -60,7 +60,7 @@ class LatencyRecorder:
         if now_s < due_s - _CLOCK_S:
             raise LabError(
                 f"a result came {due_s - now_s:.3f} s before its message was due, {since_s:.3f} s after the beginning:"
-                " does message_of() of the load return the number of that message?"
+                " was the clock set back, or does message_of() of the load return another message's number?"
             )
         of_second = self.sampled_ms.setdefault(int(since_s), [])
         if len(of_second) < _PER_SECOND_MAX:

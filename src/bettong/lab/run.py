@@ -71,10 +71,6 @@ class _Running:
     clients: Clients
     readings: Mapping[str, ResultReading]
 
-    def check(self) -> None:
-        """Raises LocalError or ClusterError if a part of the target has failed for good: nobody need wait for it."""
-        self.target.wait(0.0)
-
 
 def once(
     spec: RunSpec,
@@ -105,11 +101,11 @@ def once(
             each.latency.begin_s = begin_s
         with running.target.collecting(begin_s, positions_every_s=positions_every_s) as collected:
             injected = running.target.inject_faults(begin_s)
-            running.clients.finish(spec.sending_s_max, running.check)
+            running.clients.finish(spec.sending_s_max, running.target.check)
             if (left_s := begin_s + spec.lasting_s - time.time()) > 0:
                 running.target.wait(left_s)  # for steps without messages
             say(f"waiting for the last results, at most {settle_s_max:g} s")
-            _await_results(running.readings, settle_s_max, running.check)
+            _await_results(running.readings, settle_s_max, running.target.check)
         running.target.wait(_QUIET_S)
         _check_readings(running.readings)
     _check_results(spec, load, running.readings, injected)

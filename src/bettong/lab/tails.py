@@ -24,8 +24,8 @@ def tail_notes(results: BenchmarkResults) -> Iterator[str]:
         if largest:
             yield (
                 f"{each.name.rpartition(', ')[0]}: in a repeat the largest latency is also its"
-                f" {' and '.join(largest)}, because so few frames of results came: give a longer step, or fewer"
-                " frame_messages"
+                f" {' and '.join(largest)}, so that is the latency of one frame of results: after a stall one frame"
+                " holds many; if few frames came, give a longer step, or fewer frame_messages"
             )
 
 

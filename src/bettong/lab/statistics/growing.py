@@ -96,4 +96,5 @@ def notes_on(found: Sequence[SeriesGrowth]) -> list[str]:
 
 
 def _is_long_enough(found: Sequence[SeriesGrowth]) -> bool:
-    return all(each.growth is not None for each in found if each.is_sampled)
+    sampled = [each.growth for each in found if each.is_sampled]
+    return bool(sampled) and None not in sampled

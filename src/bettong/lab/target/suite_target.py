@@ -84,6 +84,10 @@ class SuiteTarget:
         """See `RunTarget`."""
         self.suite.wait_with_all(seconds)
 
+    def check(self) -> None:
+        """See `RunTarget`."""
+        self.suite.wait_with_all(0.0)
+
 
 @contextmanager
 def suite_target(spec: RunSpec, plan: Plan) -> Iterator[SuiteTarget]:

@@ -64,3 +64,6 @@ class RunTarget(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Blocks for so long. Raises LocalError or ClusterError if a part of the target has failed for good."""
+
+    def check(self) -> None:
+        """Raises LocalError if a part has failed for good, which nobody need wait for. Called every few seconds."""
