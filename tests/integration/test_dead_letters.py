@@ -268,7 +268,7 @@ def test_a_copy_is_refused_and_where_a_retention_deleted_dead_letters_the_rest_i
     delete_below(kafka, dead_letter_topic(world.sender.name), newest.partition, newest.offset)
     assert [each["id"] for each in world.listed()] == [str(newest)]
     code, text = world.run("retry", "--all")
-    assert "maybe with the mark that it was sent again; --repeat sends it all the same" in text
+    assert "maybe with the mark that it was sent again; --repeat sends it anyway" in text
     assert world.run("retry", "--all", "--repeat")[1].startswith(f"{newest} sent to numbers")
 
 

@@ -217,7 +217,7 @@ def test_what_may_have_been_sent_before_retention_deleted_the_mark_is_held_back_
     of = replace(found("numbers", as_received=True, message=b"1"), mark_may_be_deleted=True)
     assert held(of) == (
         "records of its time were deleted from the topic of dead letters, maybe with the mark that it was sent again;"
-        " --repeat sends it all the same"
+        " --repeat sends it anyway"
     )
     assert decided(of, repeat=True) == Resend("numbers", row=b"1")
     assert decided(of, mark=ResendMark(99 * HOUR_NS, done=False)) == Resend("numbers", row=b"1")

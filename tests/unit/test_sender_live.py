@@ -59,7 +59,25 @@ def test_redis_lists_a_sender_for_certain_while_its_record_has_some_time_left(
 ) -> None:
     kept: Any = Kept(age_s)
     report = LiveReport(kept, "sender-1", dict, interval_s, structlog.get_logger())
-    assert report.is_listed() is listed
+    assert (report.listed_since_s() is not None) is listed
+
+
+@pytest.mark.parametrize(("away_s", "had_gap"), [(6.0, False), (9.0, True)])
+def test_a_sender_that_redis_did_not_list_for_a_while_is_listed_only_since_then(
+    away_s: float, *, had_gap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr("bettong_sender.live.time.monotonic", lambda: now_s[0])
+    kept: Any = Kept()
+    report = LiveReport(kept, "sender-1", dict, SECOND_S, structlog.get_logger())
+    report._write()
+    kept._age_s = 0.0
+    assert report.listed_since_s() == 100.0
+    now_s[0] += away_s
+    kept._age_s = away_s
+    report._write()
+    kept._age_s = 0.0
+    assert report.listed_since_s() == (now_s[0] if had_gap else 100.0)
 
 
 def test_the_age_of_a_record_counts_from_before_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:

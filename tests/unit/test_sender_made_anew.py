@@ -2,9 +2,11 @@
 
 import asyncio
 from dataclasses import replace
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import structlog
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin
@@ -17,7 +19,8 @@ from bettong.snapshots.partitioning import Partitioning
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.generation_watch import GenerationWatch
 from bettong_sender.intake import Intake
-from bettong_sender.status import SenderStatus
+from bettong_sender.log_keeper import LogKeeper
+from bettong_sender.status import SenderStatus, State
 from tests.samples.sender import request_taken, route
 from tests.unit.test_sender_intake import CERTAIN, LIMITS, PromptLog, SilentLog, opened, request
 
@@ -131,30 +134,34 @@ KNOWN = PreparedTopics((), 1, 4)
 
 
 def test_it_is_open_when_kafka_did_not_answer_for_long_and_settled_by_an_answer() -> None:
-    now_s, listed = [100.0], [True]
-    admin = cast("LogAdmin", Admin(now_s, LogUnavailableError("away"), 4))
-    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0], lambda: listed[0])
+    now_s = [100.0]
+    since_s: list[float | None] = [98.0]
+    admin = cast("LogAdmin", Admin(now_s, LogUnavailableError("away"), 4, 4))
+    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0], lambda: since_s[0])
     assert watch.is_current()
     now_s[0] = 107.0
     watch.check()
     assert not watch.is_current()
     watch.check()
     assert watch.is_current()
-    listed[0] = False
+    since_s[0] = None
     assert not watch.is_current(), "Redis may not list this sender: a change may begin behind the answer"
-    listed[0] = True
-    now_s[0] = 115.0
+    since_s[0] = now_s[0]
+    assert not watch.is_current(), "a change may have begun before Redis listed it again"
+    watch.check()
+    assert watch.is_current()
+    now_s[0] += 8.0
     assert not watch.is_current()
 
 
 def test_a_change_ends_the_sender_and_records_that_say_nothing_new_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now_s, listed, same = [100.0], [True], Partitioning(1, 3)
+    now_s, same = [100.0], Partitioning(1, 3)
     kept: list[Partitioning | None] = [same, same.begun(5, "b"), None, same, replace(same, generation=2)]
     monkeypatch.setattr("bettong_sender.generation_watch.kept_partitioning", lambda *_: kept.pop(0))
     admin = cast("LogAdmin", Admin(now_s, 5, 6, 0, 6, 7, 8))
-    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0], lambda: listed[0])
+    watch = GenerationWatch(admin, KAFKA, "shop", KNOWN, 99.0, lambda: now_s[0], lambda: 98.0)
 
     def current_after_a_check() -> bool:
         now_s[0] += 10.0
@@ -184,6 +191,16 @@ def test_what_the_log_took_counts_once_it_is_settled_that_nothing_has_changed() 
             await request_taken(feed, request(number, b"unreadable"), CERTAIN)
         await asyncio.sleep(0)
         assert feed.acknowledged == 0
+        keeper = LogKeeper(
+            cast("Any", None),
+            cast("Any", SimpleNamespace(application="shop", topics=TOPICS)),
+            intake,
+            cast("Any", None),
+            structlog.get_logger(),
+        )
+        intake.listed_since_s = lambda: None
+        state, reason = keeper._found(asyncio.get_running_loop().time() + 9.0)
+        assert (state, "Redis does not answer, so frames get no receipt" in reason) == (State.RUNNING, True)
         current[0] = True
         await feed.opened()
         while (receipt := await feed.receipt()) is not None and receipt.acknowledged < 2:

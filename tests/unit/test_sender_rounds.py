@@ -93,7 +93,8 @@ class Rounds:
 def feed_of(everything: Rounds) -> SourceFeed:
     """A feed that uses it as whatever it needs."""
     intake = SimpleNamespace(
-        status=SimpleNamespace(sources={}, source_lags={}), is_listed=lambda: everything.listed
+        status=SimpleNamespace(sources={}, source_lags={}),
+        listed_since_s=lambda: 0.0 if everything.listed else None,
     )
     source = ExternalSource(
         source="in",

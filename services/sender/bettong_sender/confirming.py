@@ -35,6 +35,11 @@ class Confirming:
         self._hand_on = hand_on
         self._held: list[RecordAnswer] = []  # credits and the buffer bound it
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether answers are held."""
+        return bool(self._held)
+
     def put(self, answer: RecordAnswer) -> None:
         """Passes an answer on, or holds it."""
         if not self._held and (self.is_current() or isinstance(answer[-1], LogError)):

@@ -3,7 +3,8 @@
 A sender that was cut off from Kafka and Redis during a repartition may come back and append records behind the marks of
 the change, where they do not count. So an acknowledgement of the log counts only if the sender checked for a recorded
 change shortly before, and no repartition can have started since: none starts while Redis lists a running sender, which
-it does for 10 s after the sender's last report. So while a sender reaches Kafka but not Redis, nothing is acknowledged.
+it does for 10 s after the sender's last report. So while a sender reaches Kafka but not Redis, nothing is acknowledged;
+nor, once it is listed again, before it has checked for a change that began meanwhile.
 """
 
 from collections.abc import Callable
@@ -32,11 +33,11 @@ class GenerationWatch(BlockThread):
         known: PreparedTopics,
         asked_s: float,
         clock_s: Callable[[], float],
-        is_listed: Callable[[], bool],
+        listed_since_s: Callable[[], float | None],
     ) -> None:
         """`admin` is closed at the end. `known`: the partitioning that this sender read at `asked_s`.
 
-        `is_listed`: see `LiveReport`.
+        `listed_since_s`: see `LiveReport`; by the same clock.
         """
         super().__init__("generation", close_s_max=_CLOSE_S_MAX)
         self.has_changed = False
@@ -46,12 +47,13 @@ class GenerationWatch(BlockThread):
         self._generation, self._records = known.generation, known.records
         self._asked_s = asked_s
         self._clock_s = clock_s
-        self._is_listed = is_listed
+        self._listed_since_s = listed_since_s
 
     def is_current(self) -> bool:
         """Whether records acknowledged until now belong to the generation that this sender knows. Any thread."""
-        is_recent = self._clock_s() - self._asked_s < _CURRENT_S_MAX
-        return is_recent and self._is_listed() and not self.has_changed
+        since_s, asked_s = self._listed_since_s(), self._asked_s
+        is_recent = self._clock_s() - asked_s < _CURRENT_S_MAX
+        return is_recent and since_s is not None and since_s <= asked_s and not self.has_changed
 
     def check(self) -> None:
         """Polls once. Without an answer `is_current` soon turns false."""
@@ -74,5 +76,7 @@ class GenerationWatch(BlockThread):
 
     def _run(self) -> None:
         with self._admin:
+            # At once, because Redis may list this sender only now.
+            self.check()
             while not self.has_changed and not self._stopping.wait(_ASK_S):
                 self.check()

@@ -8,6 +8,7 @@ log's thread   answers for every record, through `Answers`
 
 import asyncio
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -71,9 +72,8 @@ class Intake:
         """`clock` returns Unix nanoseconds; ingest times never go back even if it does."""
         self.tracing = tracing
         self.refusal_log: RefusalLog | None = None  # None: failures of users' functions are not logged
-        self.is_listed: Callable[[], bool] = lambda: (
-            True
-        )  # see `LiveReport`; while false, external sources wait
+        # See `LiveReport`; while it is None, external sources wait.
+        self.listed_since_s: Callable[[], float | None] = lambda: -math.inf
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits
@@ -338,6 +338,11 @@ class Intake:
         # The log may have answered already, or there was nothing to append.
         if entry.is_answered:
             appender.wake()
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether the log has answered for frames that get no receipt yet. See `Confirming`."""
+        return self._confirming.is_holding
 
     def _answered(self, answer: RecordAnswer) -> None:
         self.progress.note_answer(self._loop.time())

@@ -1,5 +1,7 @@
 """Live metrics, written to Redis by a thread of their own: a slow or absent Redis never holds up a client."""
 
+import math
+import time
 from collections.abc import Callable
 
 from structlog.stdlib import BoundLogger
@@ -35,11 +37,16 @@ class LiveReport(BlockThread):
         self._interval_s = interval_s
         self._logger = logger
         self._absent = False
+        self._listed_s = _LISTED_TTLS * ttl_of(interval_s)
+        self._since_s = math.inf
 
-    def is_listed(self) -> bool:
-        """Whether Redis lists this sender for certain, so that no repartition starts. From any thread."""
+    def listed_since_s(self) -> float | None:
+        """Since when Redis has listed this sender without a gap, so that no repartition starts; by the monotonic clock.
+
+        None while that is not certain. From any thread.
+        """
         age_s = self._live.age_s()
-        return age_s is not None and age_s < _LISTED_TTLS * ttl_of(self._interval_s)
+        return self._since_s if age_s is not None and age_s < self._listed_s else None
 
     def _run(self) -> None:
         # At once: `bettong repartition` changes nothing while a sender is listed in Redis.
@@ -49,13 +56,20 @@ class LiveReport(BlockThread):
         self._write()
 
     def _write(self) -> None:
+        age_s, begun_s, since_s = self._live.age_s(), time.monotonic(), self._since_s
+        if age_s is None or 2 * age_s >= self._listed_s:
+            self._since_s = math.inf  # until it is known whether the record had a gap
         try:
             self._live.write_live(self._instance, self._metrics(), ttl_of(self._interval_s))
         except StoreError as error:
             if not self._absent:
                 self._logger.warning("live metrics cannot be written, ingest goes on", reason=str(error))
             self._absent = True
+            self._since_s = since_s
         else:
+            now_s = time.monotonic()
+            had_gap = age_s is None or age_s + now_s - begun_s >= self._listed_s
+            self._since_s = now_s if had_gap else since_s
             if self._absent:
                 self._logger.info("live metrics are written again")
             self._absent = False

@@ -137,7 +137,7 @@ class LogKeeper:
             self._prepared,
             self._prepared_s,
             time.monotonic,
-            self._intake.is_listed,
+            self._intake.listed_since_s,
         )
 
     async def _watch(self, log: LogWriter, watch: GenerationWatch, stopping: asyncio.Event) -> None:
@@ -158,7 +158,7 @@ class LogKeeper:
                 if detail:
                     self._logger.warning(detail)
                 elif not waited:
-                    self._logger.info("all sources read frames again")
+                    self._logger.info("all sources read frames, and all frames get receipts again")
             if waited and state is not State.WAITING:
                 self._logger.info("Kafka answers again", kafka=self._settings.kafka)
             reported, waited = detail, state is State.WAITING
@@ -167,6 +167,11 @@ class LogKeeper:
     def _found(self, now_s: float) -> tuple[State, str]:
         """The state and detail of a sender that has a log."""
         progress = self._intake.progress
+        if self._intake.holds_answers and self._intake.listed_since_s() is None:
+            return State.RUNNING, (
+                "Redis does not answer, so frames get no receipt: without it nobody knows whether the application is"
+                " being repartitioned"
+            )
         if progress.silent_s(now_s) > _SILENCE_S_MAX:
             kafka = self._settings.kafka
             return State.WAITING, f"waiting for Kafka at {kafka}: no answer for {_SILENCE_S_MAX:.0f} s"

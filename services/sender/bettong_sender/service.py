@@ -158,7 +158,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
                 logger,
             ) as report,
         ):
-            intake.is_listed = report.is_listed
+            intake.listed_since_s = report.listed_since_s
             await _serve(
                 settings, plan, security, receiving, intake, clock, ownership, feeds, stop_requested, logger
             )

@@ -153,7 +153,7 @@ class SourceFeed:
 
     async def _await_listed(self, stopping: asyncio.Event) -> bool:
         """Waits until Redis lists this sender, as what it appends counts only then; False if it stops before."""
-        while not self._intake.is_listed() and not stopping.is_set():
+        while self._intake.listed_since_s() is None and not stopping.is_set():
             self._show("this sender does not reach Redis, so the application may be repartitioned meanwhile")
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), _LISTED_S)

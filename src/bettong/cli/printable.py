@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+# Of words in Persian and in languages of India, and of emoji: they join letters, and change nothing else.
+_JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+
 
 def printable(text: str) -> str:
     """One line without control characters, or those that change the direction of what follows."""
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
+        each
+        if each.isprintable() or each in _JOINERS
+        else " "
+        if each.isspace()
+        else "\N{REPLACEMENT CHARACTER}"
         for each in text
     )
 

@@ -70,16 +70,18 @@ def decide(
         return Cannot(f"it came from {stream!r}, which is not a source of this application")
     if dead_letter.whole_record:
         return Cannot("it is a whole record of the log, not one message")
-    if mark is None and found.mark_may_be_deleted and not repeat:
-        return Cannot(
+    reasons = []
+    if mark is None and found.mark_may_be_deleted:
+        reasons.append(
             "records of its time were deleted from the topic of dead letters, maybe with the mark that it was sent"
-            " again; --repeat sends it all the same"
+            " again"
         )
     if dead_letter.computation != source.name:  # messages that the source refused were seen by nothing else
         stage = plan.stage_of(stream)
-        seen = sorted(set(_seen_by(stage, stream, dead_letter.computation)))
-        if seen and not repeat:
-            return Cannot(f"{', '.join(seen)} would process it twice; --repeat sends it anyway")
+        if seen := sorted(set(_seen_by(stage, stream, dead_letter.computation))):
+            reasons.append(f"{', '.join(seen)} would process it twice")
+    if reasons and not repeat:
+        return Cannot(f"{'; '.join(reasons)}; --repeat sends it anyway")
     return _as_sent(source, dead_letter.message, as_received=dead_letter.as_received)
 
 

@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import Options, named
-from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, map_kafka_python_error
+from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, Networks, map_kafka_python_error
 from bettong.edges.kafka_log.option_names import to_librdkafka, unsupported_by_librdkafka
 from bettong.errors import LogError, SettingsError
 
@@ -70,9 +70,12 @@ class ClientOptions:
         configs: Mapping[str, Any] = vars(kind)["DEFAULT_CONFIG"]
         mine = {key: value for key, value in self._options.items() if key in configs}
         defaults = {"client_id": "bettong", "bootstrap_timeout_ms": CONNECT_WAIT_MS_MAX}
+        networks = Networks()
+        network = {"kafka_client": networks.open} if "kafka_client" in configs else {}
         try:
-            return kind(**(defaults | mine | ours))
+            return kind(**(defaults | mine | network | ours))
         except KafkaError as error:
+            networks.close()
             raise map_kafka_python_error(error, "connecting", self.servers) from None
         except (AssertionError, OSError, TypeError, ValueError) as error:
             # An option of the wrong type, or a missing certificate file.

@@ -25,6 +25,23 @@ REQUEST_WAIT_MS_MAX = 5_000
 _RECONNECT_WAIT_MS_MAX = 500
 
 
+class Networks:
+    """The network of a client of kafka-python: a constructor that fails leaves its thread running."""
+
+    def __init__(self) -> None:
+        self._opened: list[KafkaNetClient] = []
+
+    def open(self, **configs: object) -> KafkaNetClient:
+        """See `kafka_client` of the clients' options."""
+        self._opened.append(KafkaNetClient(**configs))
+        return self._opened[-1]
+
+    def close(self) -> None:
+        """Ends the threads."""
+        for each in self._opened:
+            each.close()
+
+
 def connect(
     connection: KafkaConnection, *, wait_ms_max: int, request_wait_ms_max: int = REQUEST_WAIT_MS_MAX
 ) -> KafkaAdminClient:
@@ -33,12 +50,7 @@ def connect(
     Raises LogUnavailableError when no broker answers within `wait_ms_max`, and then leaks no thread, or the password
     cannot be read; LogError when the broker refuses it.
     """
-    networks: list[KafkaNetClient] = []
-
-    def network(**configs: object) -> KafkaNetClient:
-        networks.append(KafkaNetClient(**configs))
-        return networks[-1]
-
+    networks = Networks()
     try:
         return KafkaAdminClient(
             bootstrap_servers=bootstrap_servers(connection.bootstrap).split(","),
@@ -46,13 +58,11 @@ def connect(
             reconnect_backoff_max_ms=_RECONNECT_WAIT_MS_MAX,
             request_timeout_ms=min(request_wait_ms_max, REQUEST_WAIT_MS_MAX),
             client_id="bettong-admin",
-            kafka_client=network,
+            kafka_client=networks.open,
             **python_options(connection),
         )
     except KafkaError as error:
-        # A constructor that fails leaves its network thread running; without this, each attempt would leak one.
-        for each in networks:
-            each.close()
+        networks.close()
         raise (
             diagnose_refusal(connection)
             or map_kafka_python_error(error, "connecting", connection.bootstrap, connection)
