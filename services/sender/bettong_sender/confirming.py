@@ -36,7 +36,7 @@ class Confirming:
         self._held: list[RecordAnswer] = []  # credits and the buffer bound it
 
     @property
-    def is_holding(self) -> bool:
+    def holds_any(self) -> bool:
         """Whether answers are held."""
         return bool(self._held)
 

@@ -342,7 +342,7 @@ class Intake:
     @property
     def holds_answers(self) -> bool:
         """Whether the log has answered for frames that get no receipt yet. See `Confirming`."""
-        return self._confirming.is_holding
+        return self._confirming.holds_any
 
     def _answered(self, answer: RecordAnswer) -> None:
         self.progress.note_answer(self._loop.time())
