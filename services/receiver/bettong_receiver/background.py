@@ -22,11 +22,7 @@ class Background:
         return True
 
     def start(self, job: Callable[[], None]) -> None:
-        """Starts a job. Call it only after `idle` returned True."""
-        self._last = self._executor.submit(job)
-
-    def start_behind(self, job: Callable[[], None]) -> None:
-        """Starts a job behind the last one, whose exception is lost."""
+        """Starts a job, behind the last one if `idle` has not returned True: then that one's exception is lost."""
         self._last = self._executor.submit(job)
 
     def finish(self, timeout_s: float) -> bool:

@@ -140,7 +140,7 @@ class FileConnector(SinkConnector[bytes]):
             release()
         else:
             self._abandoned = True
-            self._background.start_behind(release)
+            self._background.start(release)
 
     def _idle(self) -> bool:
         try:
