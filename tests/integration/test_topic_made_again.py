@@ -43,7 +43,8 @@ class FoldedStage:
 
     def check(self) -> None:
         """What a processor checks at its start."""
-        _check(self.settings, self.plan, self.admin, self.store, configure(self.settings, "test"))
+        topic_ids = self.admin.identities([self.topic])
+        _check(self.settings, self.plan, self.admin, self.store, topic_ids, configure(self.settings, "test"))
 
     def make_topic(self) -> None:
         """Makes the topic, once it may be made."""

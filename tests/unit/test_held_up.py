@@ -1,7 +1,6 @@
 """What holds partitions up: reported in the processor's state, and forgotten when they go on."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any, cast
 
 import structlog
@@ -92,9 +91,7 @@ class Asked:
 def test_a_task_asks_for_exclusions_where_there_may_be_news_and_not_else() -> None:
     asked = Asked()
     guard = Guard(cast("Any", None), cast("Any", asked), cast("Any", None), structlog.get_logger())
-    process = WorkerProcess(
-        cast("Any", None), cast("Any", None), cast("Any", None), guard, Stamping(), ExitStack()
-    )
+    process = WorkerProcess(cast("Any", None), cast("Any", None), cast("Any", None), guard, Stamping())
     asks = []
     for begun_ms, attempt in ((5, 0), (5, 0), (5, 1), (5, 0), (6, 0), (6, 0)):
         process.begin_task(begun_ms, attempt)
