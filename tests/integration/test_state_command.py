@@ -14,9 +14,9 @@ from bettong.application.plan import Stage, plan
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.edges.application_file import load
-from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
+from bettong.edges.snapshot_stores import local_states, log_id
 from bettong.errors import LocalError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
@@ -211,7 +211,7 @@ def test_a_damaged_snapshot_is_skipped_for_the_one_before_it(world: World) -> No
 
 def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World) -> None:
     world.snapshots(compiled=True)
-    shared = DirectorySnapshots(world.folder / "shared" / f"{world.name}-0123456789ab")
+    shared = local_states(world.folder / "shared" / f"{world.name}-0123456789ab", log_id({"topic": "its id"}))
     shared.save(PartitionId("payments", 0), whole(1), b"a state")
     with RedisStore(world.redis, world.name) as store:
         offsets = {p: RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS)}
