@@ -26,6 +26,7 @@ from bettong.metrics import DUE, GAP, OFFSET, SNAPSHOT_OFFSET
 from bettong.snapshots.partitioning import Partitioning
 from bettong.topics import boundaries_topic, stage_topic
 from bettong_processor.progress import idle
+from tests.servers.locations import locations_of
 
 FRAME_BYTES_MAX = 64 * 1024
 
@@ -50,15 +51,8 @@ def planned(unique_name: Callable[..., str]) -> Plan:
 
 @pytest.fixture
 def where(kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path) -> Locations:
-    return Locations(
-        kafka=kafka.connection,
-        redis=redis_server.connection,
-        sender=None,
-        compiled=False,
-        kernel_cache=None,
-        frame_bytes_max=FRAME_BYTES_MAX,
-        state_dir=tmp_path,
-        snapshots="redis",
+    return locations_of(
+        kafka.connection, redis_server.connection, state_dir=tmp_path, frame_bytes_max=FRAME_BYTES_MAX
     )
 
 

@@ -22,13 +22,13 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.live.parts_at_rest import PartsAtRest, repartitioning_of
-from bettong.inspection.locations import Locations
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
+from tests.servers.locations import locations_of
 from tests.servers.processor_process import PARTITIONS, ProcessorProcess, payments_frame
 from tests.servers.s3 import BUCKET
 from tests.waiting import eventually
@@ -181,15 +181,11 @@ def test_a_query_goes_on_from_no_checkpoint_of_other_partitions_though_redis_has
     processor = start(launch=False, BETTONG_SCHEDULE="micro-batch")
     processor.prepare()
     planned = plan(load(processor.command.environment["BETTONG_APPLICATION"]))
-    where = Locations(
-        kafka=kafka.connection,
-        redis=redis_server.connection,
-        sender=None,
-        compiled=False,
-        kernel_cache=None,
-        frame_bytes_max=read(ProcessorSettings, {"application": "app.py"}).frame_bytes_max,
+    where = locations_of(
+        kafka.connection,
+        redis_server.connection,
         state_dir=tmp_path / "state",
-        snapshots=REDIS,
+        frame_bytes_max=read(ProcessorSettings, {"application": "app.py"}).frame_bytes_max,
     )
     topic = stage_topic(processor.name, "payments")
     with PartsAtRest(planned, where) as parts:

@@ -21,7 +21,6 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import FrameKind, decode
 from bettong.identifiers import ReferenceVersion, SequenceNumber
 from bettong.inspection.live.key_history import PartitionLog, Stretch, folded, history_of
-from bettong.inspection.locations import Locations
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
@@ -43,6 +42,7 @@ from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
 from tests.samples.example_feeds import of_columns, session
 from tests.samples.reference_join import Order, Price, Priced, app_of
+from tests.servers.locations import locations_of
 from tests.waiting import eventually
 
 SKUS = ("a", "b", "c")
@@ -173,15 +173,11 @@ def test_versions_are_seen_alike_under_both_schedules_and_through_a_crash(
 
 def replayed(world: World, expected: Mapping[int, int]) -> None:
     """`bettong replay` finds the same."""
-    where = Locations(
-        kafka=KafkaConnection.of(world.kafka),
-        redis=RedisConnection.of(world.redis_url),
-        sender=None,
-        compiled=False,
-        kernel_cache=None,
-        frame_bytes_max=FRAME_BYTES_MAX,
+    where = locations_of(
+        KafkaConnection.of(world.kafka),
+        RedisConnection.of(world.redis_url),
         state_dir=Path("/nowhere"),
-        snapshots="redis",
+        frame_bytes_max=FRAME_BYTES_MAX,
     )
     key = "account 3"
     partition = partition_of(key, PARTITIONS)

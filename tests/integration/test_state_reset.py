@@ -16,12 +16,12 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.live.states import States
-from bettong.inspection.locations import Locations
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
+from tests.servers.locations import locations_of
 from tests.servers.processor_process import PARTITIONS, ProcessorProcess, payments_frame
 from tests.waiting import eventually
 
@@ -58,7 +58,13 @@ def test_an_idle_application_is_folded_again_by_micro_batches(
         assert snapshots() == {1}
 
         planned = plan(load(processor.command.environment["BETTONG_APPLICATION"]))
-        with States(planned, locations(kafka, redis_server, tmp_path)) as states:
+        where = locations_of(
+            kafka.connection,
+            redis_server.connection,
+            state_dir=tmp_path / "state",
+            frame_bytes_max=FRAME_BYTES_MAX,
+        )
+        with States(planned, where) as states:
             states.clear()
         assert snapshots() == set()
         assert folded() == set(), "status counts all records as waiting"
@@ -77,16 +83,3 @@ def feed(kafka: KafkaBroker, processor: ProcessorProcess) -> None:
         for partition in range(PARTITIONS):
             writer.append(TopicPartition(topic, partition), payments_frame(processor, 1), lambda _: None)
         writer.flush(30)
-
-
-def locations(kafka: KafkaBroker, redis_server: RedisServer, folder: Path) -> Locations:
-    return Locations(
-        kafka=kafka.connection,
-        redis=redis_server.connection,
-        sender=None,
-        compiled=False,
-        kernel_cache=None,
-        frame_bytes_max=FRAME_BYTES_MAX,
-        state_dir=folder / "state",
-        snapshots=REDIS,
-    )
